@@ -46,7 +46,7 @@ DATA = $(notdir $(wildcard $(srcdir_of_makefile)instaid--*.sql))
 PGFILEDESC = "instaid - Instagram-style IDs"
 
 REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze adopt ranges partitions audit settled tickets metrics sanity
-ISOLATION = order create_shard create_partitions alter dropped freeze last_tick adopt renumber audit settled tickets
+ISOLATION = order create_shard create_partitions alter dropped freeze deadlock last_tick adopt renumber audit settled tickets
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
 EXTRA_CLEAN = test/results test/regression.diffs test/regression.out

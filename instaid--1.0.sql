@@ -12,13 +12,7 @@ DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
 BEGIN
-    -- PostgreSQL has parsed the whole script with this setting.
-    IF current_setting('standard_conforming_strings') = 'off' THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'standard_conforming_strings is off',
-            DETAIL = 'The script of the extension has strings with backslashes.',
-            HINT = 'SET standard_conforming_strings = on, and create the extension again.';
-    ELSIF owner IS NOT NULL THEN
+    IF owner IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'schema "instaid" already exists',
             DETAIL = format('It belongs to role %s.', owner),
             HINT = CASE WHEN to_regnamespace('instaid_sql') IS NULL THEN 'Run '
@@ -84,19 +78,39 @@ END $$;
 -- its name alone, as for regprocedure, would read the next_id() of thousands of schemas.
 CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
                                        argument_types oidvector) RETURNS oid
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT p.oid FROM pg_proc AS p
             WHERE p.proname = function_name AND p.proargtypes = argument_types AND p.pronamespace
                   = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
 
+-- The signature of a function, as regprocedure shows it to all who do not have its schema in their
+-- search_path.  To show a regprocedure reads all functions of the name, as above.
+CREATE FUNCTION instaid._signature(function oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes))
+            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+            WHERE p.oid = function);
+
 -- Whether a schema belongs to a superuser, or to the owner of the database, who is one.
 -- A role that is not a superuser can put other objects in place of those in its schema.
 CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
             FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
                  JOIN pg_database AS b ON b.datname = current_database()
                  JOIN pg_roles AS d ON d.oid = b.datdba WHERE n.oid = schema);
+
+-- Whether a role can rely on what another one owns and could replace: that one is a superuser, has
+-- its rights already, or owns instaid.  pg_database_owner has one member.
+CREATE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT pg_has_role(o.oid, role, 'USAGE') OR o.oid = i.nspowner
+            FROM pg_namespace AS i JOIN pg_database AS d ON d.datname = current_database()
+                 CROSS JOIN LATERAL (SELECT CASE pg_get_userbyid(owner) WHEN 'pg_database_owner'
+                                            THEN d.datdba ELSE owner END) AS o (oid)
+            WHERE i.nspname = 'instaid');
 
 ---- Checks that need C or know of Citus ----
 
@@ -203,7 +217,7 @@ COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, ti
 'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
 
 CREATE FUNCTION instaid.integer_now() RETURNS bigint
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN instaid.min_id(pg_catalog.now());
 COMMENT ON FUNCTION instaid.integer_now() IS 'min_id(now()), for tools that partition by integers';
 
@@ -301,6 +315,7 @@ END $$;
 -- A table, its partitions and its children, at all levels, and their owners.
 CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
     RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     WITH RECURSIVE descendant (relid) AS (
         SELECT relation
@@ -311,7 +326,7 @@ END;
 
 -- The type under a domain, or under several; any other type unchanged; null if there is none.
 CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
         SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
@@ -325,7 +340,8 @@ END;
 CREATE FUNCTION instaid.list_partitions(
     parent regclass, epoch timestamptz DEFAULT instaid.default_epoch(), OUT partition regclass,
     OUT from_time timestamptz, OUT to_time timestamptz, OUT first_id bigint, OUT end_id bigint)
-    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE SET enable_nestloop = on
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = on
 BEGIN ATOMIC
     SELECT t.oid::regclass,
            CASE WHEN b.bound[1] = 'MINVALUE' THEN '-infinity' WHEN n.first_id <= 0 THEN epoch
@@ -426,9 +442,11 @@ BEGIN
                                         from_time + (n + 1) * step AS until) AS s
              CROSS JOIN LATERAL (SELECT instaid._min_id_from(s.since, epoch) AS first_id,
                                         instaid._min_id_from(s.until, epoch) AS end_id) AS i
+        -- a partition can hold several steps, as a table that was attached does
         WHERE s.since < to_time AND NOT EXISTS (
             SELECT FROM instaid.list_partitions(parent) AS p
-            WHERE p.first_id = i.first_id AND p.end_id IS NOT DISTINCT FROM i.end_id) ORDER BY n
+            WHERE p.from_time IS NOT NULL AND (p.first_id IS NULL OR p.first_id <= i.first_id)
+              AND (p.end_id IS NULL OR p.end_id >= i.end_id)) ORDER BY n
     LOOP
         -- PostgreSQL reads the default partition, which can hold code of its owner.
         IF EXISTS (SELECT FROM instaid._descendants(part.default_partition) AS d
@@ -459,8 +477,8 @@ BEGIN
                 MESSAGE = format('default partition %s has rows from %s to %s',
                                  part.default_partition, part.since, part.until),
                 DETAIL = 'They belong in the new partition. PostgreSQL does not move them.',
-                HINT = 'Detach the default partition, create the others, and insert its rows into'
-                       ' the table.';
+                HINT = 'Let its owner detach the default partition, create the others, and insert'
+                       ' its rows into the table.';
         END IF;
         PERFORM instaid._execute_as(main.owner, format(
             'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)', name, parent,
@@ -543,24 +561,79 @@ CREATE FUNCTION instaid._list_shards(OUT schema_name name, OUT shard_id integer,
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
 
+-- The shard of a schema
+CREATE FUNCTION instaid._find_shard(schema text, OUT schema_name name, OUT shard_id integer,
+                                    OUT epoch timestamptz, OUT sequence regclass,
+                                    OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
+BEGIN ATOMIC
+    SELECT s.* FROM instaid._list_shards() AS s WHERE s.schema_name = schema;
+END;
+
 -- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
 CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT code text, OUT problem text)
     RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
 
+-- The sequences that issue the IDs of a shard: the one of its next_id() first, and those that
+-- tables of its owner pass to next_id(regclass).
+-- The views call it for thousands of shards.  It is not STRICT, so that they contain its query.
+-- OFFSET 0 keeps the planner, which can know little of pg_depend, to look-ups by a whole key.
+-- 23 is integer, 2205 regclass: an array's cast is not shown, and pg_upgrade fails without it.
+CREATE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclass
+    LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1
+BEGIN ATOMIC
+    SELECT u.oid::regclass
+    FROM pg_proc AS s JOIN pg_language AS l ON l.oid = s.prolang AND l.lanname = 'instaid'
+         CROSS JOIN LATERAL (
+             SELECT c.oid, 1
+             FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
+             WHERE d.classid = 'pg_proc'::regclass AND d.objid = s.oid
+               AND d.refclassid = 'pg_class'::regclass
+             UNION ALL
+             -- The sequences that column defaults pass to next_id(regclass).  Any role can write
+             -- such a default, so table and sequence must belong to the owner of the shard.
+             SELECT c.oid, 2
+             FROM pg_proc AS r
+                  CROSS JOIN LATERAL (
+                      SELECT f.classid, f.objid FROM pg_depend AS f
+                      WHERE f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid OFFSET 0)
+                  AS f
+                  CROSS JOIN LATERAL (
+                      SELECT d.refclassid, d.refobjid FROM pg_depend AS d
+                      WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.objid OFFSET 0)
+                  AS d
+                  JOIN pg_attrdef AS a ON a.oid = f.objid
+                  JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
+                  JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
+                                    AND c.relkind = 'S' AND c.relpersistence <> 't'
+             WHERE r.proname = 'next_id' AND r.pronamespace = s.pronamespace
+               AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang
+               AND r.proowner = s.proowner AND f.classid = 'pg_attrdef'::regclass
+               AND d.refclassid = 'pg_class'::regclass) AS u (oid, place)
+    WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
+    GROUP BY u.oid ORDER BY min(u.place), u.oid;
+END;
+
 CREATE VIEW instaid.shards AS
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
-           CASE WHEN i.last_id IS NOT NULL
-                THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval)
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
+           instaid.extract_timestamp(i.last_id, s.epoch) AS last_issued_at,
+           CASE WHEN i.newest_id IS NOT NULL
+                THEN GREATEST(instaid.extract_timestamp(i.newest_id, s.epoch)
+                              - pg_catalog.clock_timestamp(), '0'::interval)
            END AS drift, s.frozen,
            -- the time of the first ID that would be negative
-           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
+           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at,
+           i.newest_sequence AS drift_sequence
     FROM instaid._list_shards() AS s
-         CROSS JOIN LATERAL (SELECT instaid._last_id(s.sequence, s.shard_id, s.epoch))
-                            AS i (last_id)
-         CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
-                            AS t (last_issued_at);
+         -- tables can have sequences of their own
+         CROSS JOIN LATERAL (
+        SELECT max(l.id) FILTER (WHERE q.oid = s.sequence), max(l.id),
+               (array_agg(q.oid ORDER BY l.id DESC) FILTER (WHERE l.id IS NOT NULL))[1]
+        FROM instaid._shard_sequences(s.schema_name) AS q (oid)
+             CROSS JOIN LATERAL (SELECT instaid._last_id(q.oid, s.shard_id, s.epoch)) AS l (id))
+         AS i (last_id, newest_id, newest_sequence);
 COMMENT ON VIEW instaid.shards IS 'the shards of this database; last_id, last_issued_at and drift '
 'need USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
 
@@ -616,6 +689,16 @@ END $$;
 
 ---- Creating shards ----
 
+-- A shard ID that is free in this database: the one after the highest, or else one between.
+CREATE FUNCTION instaid._free_shard_id() RETURNS integer
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT n FROM generate_series(0, instaid._max_shard_id()) AS n
+    WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
+    ORDER BY n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1;
+END;
+
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
 -- transaction ends.  If shard ID and epoch are null, only look at the schema.
 CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer,
@@ -667,14 +750,16 @@ BEGIN
 
     -- Two sessions cannot both find a shard ID free: one of them fails.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
-    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
+    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, -1));
     IF conflict.routine <> COALESCE(adopted, 0) THEN
-        SELECT s.shard_id, s.epoch INTO other FROM instaid._list_shards() AS s
-        WHERE s.schema_name = _check_new_shard.schema_name;
+        SELECT s.shard_id, s.epoch, pg_get_userbyid(p.proowner) AS owner INTO other
+        FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
         IF FOUND THEN
             RAISE duplicate_function USING
                 MESSAGE = format('schema %I is a shard already', schema_name),
-                DETAIL = format('It is shard %s, with epoch %s.', other.shard_id, other.epoch),
+                DETAIL = format('It is shard %s%s, with epoch %s.', other.shard_id,
+                                ' of role ' || quote_ident(NULLIF(other.owner, current_user)),
+                                other.epoch),
                 HINT = 'A schema is one shard. Choose another schema if you need another shard.';
         END IF;
         SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
@@ -697,13 +782,9 @@ BEGIN
             DETAIL = CASE WHEN conflict.taken_by = 'instaid'
                           THEN 'It is the setting instaid.node_shard_id of this server. '
                           ELSE '' END || 'The two shards would issue the same IDs.',
-            HINT = COALESCE((
-                -- the one after the highest, or else one between
-                SELECT format('Shard ID %s is free in this database', n)
-                FROM generate_series(0, instaid._max_shard_id()) AS n
-                WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
-                ORDER BY n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1),
-                'No shard ID is free') || '; instaid.shards lists those that are taken. A copy'
+            HINT = COALESCE(format('Shard ID %s is free in this database',
+                                   instaid._free_shard_id()), 'No shard ID is free')
+                   || '; instaid.shards lists those that are taken. A copy'
                    ' that is not adopted can use others.';
     END IF;
 
@@ -717,6 +798,19 @@ BEGIN
             DETAIL = format('Schema %I has epoch %s. The IDs of the two shards do not sort by time'
                             ' together.', conflict.other_schema, conflict.other_epoch);
     END IF;
+END $$;
+
+-- Default privileges must not let other roles create functions beside those of these new shards.
+CREATE FUNCTION instaid._restrict_schemas(schemas text[]) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE (
+        SELECT COALESCE(string_agg(format('REVOKE CREATE ON SCHEMA %I FROM %s', n.nspname,
+                   CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END), '; '),
+               '')
+        FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
+        WHERE n.nspname = ANY (schemas) AND x.privilege_type = 'CREATE'
+          AND x.grantee <> n.nspowner);
 END $$;
 
 CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
@@ -739,6 +833,7 @@ BEGIN
     END IF;
     IF is_missing THEN
         EXECUTE format('CREATE SCHEMA %I', schema_name);
+        PERFORM instaid._restrict_schemas(ARRAY[schema_name]);
     END IF;
     EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
@@ -782,7 +877,7 @@ BEGIN
             created := created || shard.schema_name;
         END IF;
     END LOOP;
-    PERFORM instaid._restrict_shards(created);
+    PERFORM instaid._restrict_schemas(created), instaid._restrict_shards(created);
     SELECT string_agg(format('%I of %s', s.schema_name, p.proowner::regrole), ', ') INTO others
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.shard_id BETWEEN first AND last AND pg_get_userbyid(p.proowner) <> current_user;
@@ -842,38 +937,6 @@ CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timesta
 COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above this one, '
 'whatever their shard; error if the ID is negative; needs UPDATE on the sequence';
 
--- The sequences that issue the IDs of a shard: the one of its next_id() first, and those that
--- tables of its owner pass to next_id(regclass).
--- 23 is integer, 2205 regclass: an array's cast is not shown, and pg_upgrade fails without it.
-CREATE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclass
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
-BEGIN ATOMIC
-    SELECT u.oid::regclass
-    FROM pg_proc AS s JOIN pg_language AS l ON l.oid = s.prolang AND l.lanname = 'instaid'
-         CROSS JOIN LATERAL (
-             SELECT c.oid, 1
-             FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
-             WHERE d.classid = 'pg_proc'::regclass AND d.objid = s.oid
-               AND d.refclassid = 'pg_class'::regclass
-             UNION ALL
-             -- The sequences that column defaults pass to next_id(regclass).  Any role can write
-             -- such a default, so table and sequence must belong to the owner of the shard.
-             SELECT c.oid, 2 FROM pg_proc AS r
-                  JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
-                                     AND f.classid = 'pg_attrdef'::regclass
-                  JOIN pg_attrdef AS a ON a.oid = f.objid
-                  JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
-                  JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
-                                     AND d.refclassid = 'pg_class'::regclass
-                  JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
-                                    AND c.relkind = 'S' AND c.relpersistence <> 't'
-             WHERE r.proname = 'next_id' AND r.pronamespace = s.pronamespace
-               AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang
-               AND r.proowner = s.proowner) AS u (oid, place)
-    WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
-    GROUP BY u.oid ORDER BY min(u.place), u.oid;
-END;
-
 -- Lock a sequence as ALTER SEQUENCE does; needs the rights of its owner.
 CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_sequence';
@@ -897,713 +960,6 @@ BEGIN
     END IF;
 END $$;
 
--- Replace a next_id() that is adopted, which keeps OID, owner, rights and the name of its result.
--- Calls that have ended can have rounded up to a millisecond ahead of the clock.
-CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
-                                         adopted oid, sequence regclass, above bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM instaid._alter_sequence(c.relowner, sequence,
-                                    'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE')
-    FROM pg_class AS c WHERE c.oid = sequence;
-    PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
-        clock_timestamp() + interval '1 ms', epoch)), epoch);
-    PERFORM instaid._execute_as(p.proowner, instaid._declaration_commands(
-        schema_name, shard_id, epoch, sequence::text, true, pg_get_function_arguments(p.oid),
-        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
-    FROM pg_proc AS p WHERE p.oid = adopted;
-    IF NOT FOUND THEN
-        RAISE undefined_function USING
-            MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
-            HINT = 'Call adopt_shard() again.';
-    END IF;
-END $$;
-
--- Write another shard ID into a declaration.  To freeze waits for all calls; to thaw leaves the
--- millisecond, in which IDs of a smaller shard ID would be below those that were issued.
-CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
-    RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    shard record;
-BEGIN
-    PERFORM instaid._sequence_owner(declaration, sequence);
-    -- nobody else freezes or thaws it
-    PERFORM instaid._lock_sequence(sequence);
-    SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.declaration = $1;
-    PERFORM instaid._set_frozen(shard.schema_name, true);
-    PERFORM instaid._execute_as(p.proowner, regexp_replace(
-        pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
-    FROM pg_proc AS p WHERE p.oid = declaration;
-    -- by its name, which can have become that of another function
-    IF NOT EXISTS (SELECT FROM instaid._list_shards() AS s
-                   WHERE s.declaration = $1 AND s.shard_id = $3) THEN
-        RAISE serialization_failure USING
-            MESSAGE = 'the shard was renamed or replaced meanwhile', HINT = 'Try again.';
-    END IF;
-    PERFORM instaid._set_frozen(shard.schema_name, false) WHERE NOT shard.frozen;
-END $$;
-
--- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
-CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
-    RETURNS SETOF text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
-BEGIN ATOMIC
-    SELECT g.what FROM pg_proc AS p
-         -- a declaration can name a sequence that its owner has no rights on
-         JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
-         CROSS JOIN LATERAL (VALUES
-             (format('USAGE ON SEQUENCE %s', sequence),
-              p.prosecdef OR has_sequence_privilege(role, sequence, 'USAGE, UPDATE')),
-             (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
-              has_function_privilege(role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
-    WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
-END;
-
----- Adopting ----
-
--- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
--- name any sequence, or the caller does not have the rights of that role.  Refuse a MINVALUE above
--- 1, too: Citus gives such a range to each worker's copy, which would issue values of another.
-CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
-    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    main record;
-BEGIN
-    SELECT p.proname, p.proowner, n.nspname, c.relowner, q.seqmin, q.seqmax INTO main
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace,
-         pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid
-    WHERE p.oid = function AND c.oid = sequence AND c.relpersistence <> 't';
-    IF NOT FOUND THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.',
-            HINT = 'Pass the sequence that next_id() uses.';
-    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('sequence %s does not belong to the owner of shard %I',
-                             sequence, main.nspname),
-            DETAIL = format('Role %I owns it, and role %I owns the function %s().',
-                            pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
-                            main.proname), HINT = 'Give both to one owner.';
-    END IF;
-    PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
-    IF main.seqmin > 1 THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
-            DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
-            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
-    END IF;
-    RETURN main.relowner;
-END $$;
-
--- Lock the tables that have a function as a default, and find the largest ID in them: those of its
--- owner, the schema's or a superuser, since any role can write such a default.  An ID that it
--- makes names the shard; the epoch, of its text or the default, gives that ID the clock's time.
-CREATE FUNCTION instaid._take_over_ids(
-    schema_name text, INOUT shard_id integer, INOUT epoch timestamptz, renumber boolean,
-    adopted oid, adopted_owner regrole, sequence regclass, OUT youngest bigint)
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    function_name CONSTANT text := format('%I.next_id()', schema_name);
-    before bigint;
-    id bigint;
-    second_id bigint;
-    made_at timestamptz;
-    clock tstzrange;
-    literals timestamptz[];
-    named integer;
-    part record;
-    left_out regclass[] := '{}';
-    highest bigint;
-    place text;
-BEGIN
-    FOR part IN
-        SELECT c.oid::regclass AS relation, t.attname, c.relowner::regrole AS owner,
-               (o.rolsuper OR o.oid IN (adopted_owner, n.nspowner)) AND pg_has_role(o.oid, 'USAGE')
-               AND (NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace))
-               AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
-                               WHERE h.owner <> c.relowner) AS is_ours,
-               c.relkind <> 'v' AND instaid._base_type(t.atttypid) IN (
-                   'bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint')) AS has_ids
-        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-             JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_roles AS o ON o.oid = c.relowner
-             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-             JOIN pg_namespace AS n ON n.nspname = schema_name
-        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
-          AND d.classid = 'pg_attrdef'::regclass
-          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
-    LOOP
-        IF part.is_ours IS NOT TRUE THEN
-            left_out := array_remove(left_out, part.relation) || part.relation;
-            CONTINUE;
-        END IF;
-        PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
-                                                       part.relation));
-        IF part.has_ids THEN
-            highest := instaid._execute_as(part.owner, format('SELECT max(%I)::bigint FROM %s',
-                                                              part.attname, part.relation));
-            IF youngest IS NULL OR highest > youngest THEN
-                youngest := highest;
-                place := format('%s.%I', part.relation, part.attname);
-            END IF;
-        END IF;
-    END LOOP;
-    IF left_out <> '{}' THEN
-        RAISE WARNING 'tables of other owners have IDs of schema %', quote_ident(schema_name) USING
-            DETAIL = format('Their rows are not read: %s.', array_to_string(left_out, ', ')),
-            HINT = 'If their largest ID is ahead of the clock, pass it to instaid.advance_past().';
-    END IF;
-
-    -- Another session can have adopted the schema while this one waited.
-    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, adopted);
-    -- so that currval() works
-    before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
-    id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
-    second_id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
-    -- A function can use now(), which is the time when the transaction began.
-    clock := tstzrange(now() - interval '1 s', clock_timestamp() + interval '1 s');
-    SELECT array_agg(e.epoch), COALESCE(_take_over_ids.epoch, min(e.epoch) FILTER (
-               WHERE instaid.extract_timestamp(id, e.epoch) <@ clock), instaid.default_epoch())
-    INTO literals, epoch
-    FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
-         CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0)) AS e (epoch);
-    made_at := instaid.extract_timestamp(id, epoch);
-    -- With another layout, too, there is an epoch that gives the clock's time.  Where bits of the
-    -- sequence are read as the shard ID, a second ID has another one.
-    IF epoch <> ALL (literals) OR (made_at <@ clock) IS NOT TRUE
-       OR instaid.extract_shard_id(second_id) <> instaid.extract_shard_id(id) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of %s do not fit the layout, or epoch %s', function_name, epoch),
-            DETAIL = format('It returned %s and %s. With this epoch, the time of the first is %s.'
-                            ' The clock reads %s.%s', COALESCE(id::text, 'null'),
-                            COALESCE(second_id::text, 'null'), made_at, clock_timestamp(),
-                            ' Its text names epoch ' || array_to_string(literals, ', ') || '.'),
-            HINT = 'If the layout of its IDs is Instagram''s, pass the epoch that it subtracts. If'
-                   ' not, use create_shard() and adopt_column().';
-    ELSIF currval(sequence) = before THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('%s does not use sequence %s', function_name, sequence),
-            HINT = 'Pass the sequence that it uses.';
-    ELSIF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
-            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
-                            ' reads %s.', youngest, place, epoch,
-                            instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
-            HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
-    END IF;
-    named := instaid.extract_shard_id(id);
-    shard_id := COALESCE(shard_id, named);
-    IF named <> shard_id AND NOT renumber THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
-                             named, shard_id),
-            HINT = format('Pass %s. To change the number, also pass renumber => true.', named);
-    END IF;
-    IF youngest IS NOT NULL THEN
-        RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), youngest USING
-            DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
-                            instaid.extract_timestamp(youngest, epoch));
-    END IF;
-END $$;
-
-CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
-                                    epoch timestamptz DEFAULT NULL, sequence regclass DEFAULT NULL,
-                                    renumber boolean DEFAULT false) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-DECLARE
-    adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
-    owner regrole;
-    other_use text;
-    youngest bigint;
-BEGIN
-    PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
-        'schema_name', schema_name, 'renumber', renumber));
-    PERFORM instaid._check_read_committed('adopt_shard');
-    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, adopted);
-    SELECT p.proowner INTO owner FROM pg_proc AS p
-    WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
-      AND NOT p.proretset;
-    IF NOT FOUND THEN
-        RAISE undefined_function USING
-            MESSAGE = format('schema %I has no next_id() that returns bigint', schema_name),
-            DETAIL = CASE WHEN adopted IS NOT NULL THEN 'It returns ' || COALESCE(
-                               pg_get_function_result(adopted), 'nothing') || '.'
-                          ELSE format('There is no such %s.', CASE WHEN to_regnamespace(
-                               quote_ident(schema_name)) IS NULL THEN 'schema'
-                               ELSE 'function' END) END,
-            HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
-                   ' function makes them, use create_shard() and adopt_column().';
-    END IF;
-    PERFORM instaid._check_owner(owner, 'function', format('%I.next_id()', schema_name));
-    -- or else the sequence that its text names
-    sequence := COALESCE(sequence, to_regclass(quote_ident(schema_name) || '.table_id_seq'), (
-        SELECT c.oid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE n.nspname = schema_name AND c.relkind = 'S' AND c.relowner = owner
-          AND strpos(pg_get_functiondef(adopted), c.relname) > 0
-        ORDER BY length(c.relname) DESC LIMIT 1),
-        (quote_ident(schema_name) || '.table_id_seq')::regclass);
-    PERFORM instaid._sequence_owner(adopted, sequence);
-
-    -- Citus replaces no function after a transaction has read by several connections.
-    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
-    -- _take_over_ids() locks its shards, too, where they are visible
-    PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
-    SELECT t.* INTO shard_id, epoch, youngest
-    FROM instaid._take_over_ids(schema_name, shard_id, epoch, renumber, adopted, owner,
-                                sequence) AS t;
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
-
-    -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
-    -- it declares, or uses as a default, must not be able to block its owner.
-    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
-    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch
-      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
-    UNION ALL
-    SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
-    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-         JOIN pg_class AS t ON t.oid = a.adrelid
-    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = adopt_shard.sequence
-      AND d.classid = 'pg_attrdef'::regclass
-      AND has_sequence_privilege(t.relowner, d.refobjid, 'USAGE, UPDATE')
-      AND NOT EXISTS (SELECT FROM pg_depend AS f
-                      WHERE f.classid = d.classid AND f.objid = d.objid
-                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
-    UNION ALL
-    SELECT format('It also counts for %s.',
-                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
-    FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass
-      AND d.objid = adopt_shard.sequence AND d.deptype = 'i' LIMIT 1;
-    IF FOUND THEN
-        RAISE object_in_use USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence), DETAIL = other_use,
-            HINT = 'Pass the sequence and the epoch of next_id(). If a column uses this sequence,'
-                   ' too, give it another default first, for example with adopt_column().';
-    END IF;
-    PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
-END $$;
-COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published function next_id() a '
-'shard that continues above its IDs; needs the rights of the owners of all that it changes';
-
--- The schemas with a copy of the published function that the caller may adopt, and the commands
--- that adopt it.  A function of another name becomes next_id(): defaults and callers follow it.
-CREATE FUNCTION instaid._find_copies(pattern text, OUT schemas text[],
-                                     OUT commands text[])
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET quote_all_identifiers = off SET enable_nestloop = off AS $$
-DECLARE
-    others text;
-BEGIN
-    WITH copy AS (
-        SELECT p.*, n.nspname, c.object, r.is_own,
-               instaid._find_function(n.nspname, 'next_id', '') AS next_id,
-               count(*) FILTER (WHERE p.pronargs = 0) OVER (PARTITION BY n.nspname, r.is_own) AS n
-        FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
-             LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
-             CROSS JOIN LATERAL pg_has_role(p.proowner, 'USAGE') AS r (is_own)
-        WHERE n.nspname LIKE pattern),
-    found AS (
-        SELECT c.*, (c.is_own AND (c.oid = c.next_id OR c.next_id IS NULL AND c.n = 1
-                     AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype
-                     AND NOT c.proretset)) IS TRUE AS is_ours
-        FROM copy AS c)
-    SELECT COALESCE(array_agg(f.nspname ORDER BY f.nspname) FILTER (WHERE f.is_ours), '{}'),
-           string_agg(f.object, ', ' ORDER BY f.object) FILTER (WHERE NOT f.is_ours),
-           array_agg(format(
-               CASE f.proname WHEN 'next_id' THEN 'SELECT instaid.adopt_shard(%2$L);'
-                    ELSE 'ALTER FUNCTION %1$s RENAME TO next_id;'
-                         ' SELECT instaid.adopt_shard(%2$L); CREATE FUNCTION %3$I.%4$I(%5$s)'
-                         ' RETURNS bigint LANGUAGE sql RETURN %3$I.next_id();%6$s' END,
-               f.object, f.nspname, f.nspname, f.proname, pg_get_function_arguments(f.oid),
-               concat(
-                   CASE WHEN pg_get_userbyid(f.proowner) <> current_user THEN format(
-                       ' ALTER FUNCTION %s OWNER TO %s;', f.object, f.proowner::regrole) END,
-                   format(' REVOKE ALL ON FUNCTION %s FROM PUBLIC;', f.object), (
-                   SELECT format(' GRANT EXECUTE ON FUNCTION %s TO %s;', f.object,
-                                 string_agg(COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', '))
-                   FROM aclexplode(COALESCE(f.proacl, acldefault('f', f.proowner))) AS x
-                        LEFT JOIN pg_roles AS r ON r.oid = x.grantee
-                   WHERE x.grantee <> f.proowner HAVING count(*) > 0))) ORDER BY f.nspname)
-           FILTER (WHERE f.is_ours)
-    INTO schemas, others, commands FROM found AS f;
-    IF others IS NOT NULL THEN
-        RAISE WARNING 'copies of the published function are left' USING
-            DETAIL = format('They belong to another role, have arguments, return no bigint, are a'
-                            ' default, or share their schema with a next_id() or another copy:'
-                            ' %s.', others),
-            HINT = 'Each owner can repeat the call. instaid.audit() has the cures of the others.';
-    END IF;
-END $$;
-
--- It commits after each schema, because one transaction cannot hold the locks of thousands, and
--- would keep their writers out.  After an interruption, the same call adopts the rest.
--- A procedure with SET could not commit: operators are qualified.
-CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%',
-                                      dry_run boolean DEFAULT false) LANGUAGE plpgsql AS $$
-DECLARE
-    schemas pg_catalog.text[];
-    commands pg_catalog.text[];
-    problems pg_catalog.text[] := '{}';
-    context pg_catalog.text;
-BEGIN
-    PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
-        'pattern', pattern, 'dry_run', dry_run));
-    SELECT c.schemas, c.commands INTO schemas, commands FROM instaid._find_copies(pattern) AS c;
-    -- inside a transaction block, this fails before anything is adopted
-    COMMIT;
-    FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
-        IF dry_run THEN
-            RAISE NOTICE '%', commands[i];
-            CONTINUE;
-        END IF;
-        BEGIN
-            PERFORM pg_catalog.set_config('client_min_messages', 'warning', true),
-                    pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-            EXECUTE commands[i];
-        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
-            GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT;
-            -- The function of a copy can RAISE this, too, but must not end the call.
-            IF SQLSTATE OPERATOR(pg_catalog.=) '57014'
-               AND context OPERATOR(pg_catalog.!~) '(?n) at RAISE$' THEN
-                RAISE;
-            END IF;
-            problems := pg_catalog.array_append(problems, pg_catalog.format('%I: %s', schemas[i],
-                                                                            SQLERRM));
-            RAISE WARNING '%', problems[pg_catalog.cardinality(problems)];
-            CONTINUE;
-        END;
-        COMMIT;
-        RAISE NOTICE '% of %: schema % is a shard now', i, pg_catalog.cardinality(schemas),
-            pg_catalog.quote_ident(schemas[i]);
-    END LOOP;
-    IF pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) 0 THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = pg_catalog.format('%s of %s schemas could not be adopted',
-                                        pg_catalog.cardinality(problems),
-                                        pg_catalog.cardinality(schemas)),
-            DETAIL = pg_catalog.array_to_string(problems, '; '),
-            HINT = 'The others are shards now. If a shard ID is taken, and this is the schema that'
-                   ' should have it, renumber the other one with instaid.renumber_shard(). Then'
-                   ' call adopt_shards() again. To give one of these another number, pass it to'
-                   ' instaid.adopt_shard(), and renumber => true.';
-    ELSIF pg_catalog.cardinality(schemas) OPERATOR(pg_catalog.=) 0 THEN
-        RAISE NOTICE 'no schema LIKE % can be adopted', pg_catalog.quote_literal(pattern);
-    END IF;
-END $$;
-COMMENT ON PROCEDURE instaid.adopt_shards IS 'adopt each schema LIKE the pattern with a copy of '
-'the published function that the caller may adopt; commits after each; dry_run only shows how';
-
-CREATE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-DECLARE
-    shard record;
-BEGIN
-    PERFORM instaid._check_no_nulls('renumber_shard', json_build_object(
-        'schema_name', schema_name, 'shard_id', shard_id));
-    PERFORM instaid._check_read_committed('renumber_shard');
-    PERFORM instaid._check_name('schema', schema_name);
-    SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.schema_name = renumber_shard.schema_name;
-    IF NOT FOUND THEN
-        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
-            HINT = 'instaid.shards lists the shards of this database.';
-    END IF;
-    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
-    IF shard.shard_id = renumber_shard.shard_id THEN
-        RAISE NOTICE 'schema % is shard % already', quote_ident(schema_name), shard_id;
-    ELSE
-        PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
-        PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
-    END IF;
-END $$;
-COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
-'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
-
----- Adopting columns ----
-
--- The statements that widen an integer column and those that refer to it; the other tables that
--- they alter, the sizes of all, and what prevents it; why Citus does not change the column.
-CREATE FUNCTION instaid._widening_plan(table_name regclass, attnum smallint,
-                                       owner regrole, OUT statements text[], OUT other_tables text,
-                                       OUT sizes text, OUT obstacles text, OUT of_citus text)
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
-    tables_of_citus oid[];  -- their rows are elsewhere, mostly on other servers
-BEGIN
-    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
-        EXECUTE 'SELECT jsonb_object_agg(format(''%s %s'', a.attrelid::oid, a.attnum),'
-                ' CASE WHEN a.attidentity <> '''' THEN ''an identity column of a Citus table'''
-                ' ELSE ''the distribution column of a Citus table'' END)'
-                ' FILTER (WHERE a.attidentity <> '''''
-                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0),'
-                ' array_agg(DISTINCT a.attrelid) FROM pg_catalog.pg_dist_partition AS p'
-                ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
-        INTO kept_by_citus, tables_of_citus;
-    END IF;
-    of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
-    WITH RECURSIVE family (relid, attnum) AS (
-        SELECT table_name::oid, _widening_plan.attnum
-        UNION SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
-            SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
-            FROM pg_constraint AS k
-            WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
-            UNION ALL SELECT other.attrelid, other.attnum
-            FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
-                 JOIN pg_inherits AS i
-                      ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
-                                                       (other.attrelid, this.attrelid))
-            WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
-    narrow AS (
-        SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, c.relowner, c.reltype,
-               c.reloftype, t.typtype, format('%s.%I', c.oid::regclass, a.attname) AS name
-        FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
-             JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
-        WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
-    altered AS (
-        -- a column of a partition is altered through its parent's
-        SELECT n.attrelid, string_agg(format('ALTER %I TYPE bigint', n.attname), ', '
-                                      ORDER BY n.attnum) AS actions
-        FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid),
-    -- what ALTER COLUMN TYPE would fail at, perhaps after hours
-    obstacle (name, description) AS (
-        SELECT n.name, pg_describe_object(d.classid, d.objid, d.objsubid)
-        FROM narrow AS n JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
-                                            AND d.refobjid = n.attrelid
-                                            AND d.refobjsubid = n.attnum
-             LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
-        WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass,
-                            'pg_policy'::regclass, 'pg_publication_rel'::regclass)
-           OR (e.adrelid, e.adnum) <> (n.attrelid, n.attnum)
-        UNION SELECT n.name, 'the partition key'
-        FROM narrow AS n JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass
-                                            AND d.objid = n.attrelid AND d.objsubid = n.attnum
-        WHERE d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
-        UNION
-        SELECT n.name, format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
-        FROM narrow AS n JOIN pg_attribute AS u ON u.atttypid = n.reltype
-        UNION SELECT n.name, CASE
-            WHEN n.typtype = 'd' THEN 'its domain'
-            WHEN n.reloftype <> 0 THEN 'the type of its table'
-            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END FROM narrow AS n
-        UNION
-        -- PostgreSQL checks a foreign key again, in both tables
-        SELECT n.name, format('table %s of %I', c.oid::regclass, pg_get_userbyid(c.relowner))
-        FROM narrow AS n
-             LEFT JOIN pg_constraint AS k ON k.contype = 'f'
-                       AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
-                            OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
-             JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
-                               AND c.relowner <> owner)
-    SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
-                     ORDER BY t.attrelid),
-           -- in the order of an INSERT: its table, and then the older ones that it refers to
-           string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
-               FILTER (WHERE t.attrelid <> _widening_plan.table_name),
-           -- of the owner's tables only: pg_total_relation_size() waits for locks
-           (SELECT string_agg(n.name || CASE WHEN n.attrelid = ANY (tables_of_citus) THEN ''
-                       ELSE format(' (%s)',
-                                   pg_size_pretty(pg_total_relation_size(n.attrelid))) END,
-                              ', ' ORDER BY n.name)
-            FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
-           (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
-            FROM obstacle AS o)
-    INTO statements, other_tables, sizes, obstacles FROM altered AS t;
-END $$;
-
--- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
--- cannot use the next_id() of the shard; null if there are none.
-CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
-                                        sequence regclass) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
-BEGIN ATOMIC
-    WITH RECURSIVE entrance (relid) AS (
-        SELECT d.relid FROM instaid._descendants(table_name) AS d
-        UNION SELECT r.ev_class
-        FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
-                                              AND d.refobjid = e.relid
-                                              AND d.classid = 'pg_rewrite'::regclass
-             JOIN pg_rewrite AS r ON r.oid = d.objid
-             -- any role can create a view; rows pass it with the rights of its owner
-             JOIN pg_class AS v ON v.oid = r.ev_class
-                  AND has_any_column_privilege(v.relowner, e.relid, 'INSERT')),
-    inserter AS (
-        SELECT DISTINCT x.grantee AS role, CASE x.grantee WHEN 0 THEN 'PUBLIC'
-                                           ELSE x.grantee::regrole::text END AS name
-        FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
-             JOIN pg_attribute AS a ON a.attrelid = c.oid
-             CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
-                                           || a.attacl) AS x WHERE x.privilege_type = 'INSERT')
-    SELECT string_agg(format('GRANT %s TO %s;', r, i.name), ' ' ORDER BY i.name, r)
-    FROM inserter AS i CROSS JOIN LATERAL instaid._missing_rights(i.role, schema_name, sequence)
-                                          AS r;
-END;
-
-CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
-                                     dry_run boolean DEFAULT false) RETURNS SETOF text
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-DECLARE
-    main record;
-    shard record;
-    descendants oid[];
-    others text;
-    other record;
-    widening record;
-    alter_column text;
-    serial regclass;
-    statements text[];
-    statement text;
-    highest bigint;
-    next_id bigint;
-    grants text;
-BEGIN
-    PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
-        'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
-    PERFORM instaid._check_read_committed('adopt_column') WHERE NOT dry_run;
-    PERFORM instaid._check_name('column', column_name);
-    -- before pg_get_expr(), which waits for a lock on the table
-    PERFORM instaid._check_table_owner(table_name);
-    SELECT format('%s.%I', table_name, column_name) AS name, c.relkind,
-           c.relowner::regrole AS owner, n.nspname, a.attnum, a.atttypid, a.attidentity,
-           a.attgenerated, pg_get_expr(d.adbin, d.adrelid) AS default_text,
-           format('%I.next_id()', n.nspname) AS new_default,
-           (SELECT i.inhparent::regclass FROM pg_inherits AS i
-            WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
-                                    AND a.attnum > 0 AND NOT a.attisdropped
-         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-    WHERE c.oid = table_name;
-    IF main.attnum IS NULL THEN
-        RAISE undefined_column USING
-            MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
-    ELSIF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('column %s cannot have a default of its own', main.name),
-            DETAIL = CASE WHEN main.parent IS NOT NULL
-                          THEN format('It is inherited: adopt the column of %s.', main.parent)
-                          WHEN main.attgenerated <> '' THEN 'It is a generated column.'
-                          ELSE 'It is not a column of a table.' END;
-    END IF;
-    SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.schema_name = main.nspname;
-    IF NOT FOUND THEN
-        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', main.nspname),
-            HINT = 'create_shard() and adopt_shard() make a schema a shard.';
-    ELSIF main.atttypid NOT IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'),
-                                'integer'::regtype, 'smallint'::regtype) THEN
-        RAISE datatype_mismatch USING
-            MESSAGE = format('column %s is of type %s', main.name, main.atttypid::regtype),
-            DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
-    END IF;
-    SELECT array_agg(d.relid),
-           string_agg(format('%s belongs to %s', d.relid::regclass, d.owner), ', ')
-               FILTER (WHERE d.owner <> main.owner)
-    INTO descendants, others FROM instaid._descendants(table_name) AS d;
-    IF others IS NOT NULL THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('column %s is inherited by tables of other owners', main.name),
-            DETAIL = format('%s. Table %s belongs to %s.', others, table_name, main.owner),
-            HINT = 'Give all of them to one owner, or detach those of other owners.';
-    END IF;
-    SELECT d.adrelid::regclass AS name, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
-    FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE d.adrelid = ANY (descendants) AND a.attname = column_name
-      -- pg_get_expr() waits for a lock on the table: it must not read those of others
-      AND CASE WHEN d.adrelid = ANY (descendants)
-               THEN pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM main.default_text END;
-    IF FOUND THEN
-        RAISE object_in_use USING
-            MESSAGE = format('column %s.%I has a default of its own', other.name, column_name),
-            DETAIL = format('Its default is %s. The default of %s would replace it.',
-                            other.default_text, main.name), HINT = 'Drop that default first.';
-    END IF;
-    widening := instaid._widening_plan(table_name, main.attnum, main.owner);
-    IF widening.of_citus IS NOT NULL AND main.default_text IS DISTINCT FROM main.new_default THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('Citus cannot change the default of column %s', main.name),
-            DETAIL = format('It is %s.', widening.of_citus),
-            HINT = CASE WHEN main.attidentity <> ''
-                        THEN 'Create another table, distribute it, and copy the rows.'
-                        ELSE 'Call undistribute_table() before, and distribute it afterwards.' END;
-    ELSIF widening.obstacles IS NOT NULL THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
-                             main.name), DETAIL = widening.obstacles || '.',
-            HINT = 'Drop what prevents it, and create that again afterwards.';
-    END IF;
-
-    statements := ARRAY[format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
-                               widening.other_tables || ', ', table_name)];
-    PERFORM instaid._execute_as(main.owner, statements[1]) WHERE NOT dry_run;
-    highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
-                                                 column_name, table_name));
-    next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
-                        instaid.min_id(clock_timestamp(), shard.epoch));
-    IF highest > next_id THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column %s has values above the next ID of shard %s',
-                             main.name, shard.shard_id),
-            DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin'
-                            ' above %s.', highest, instaid.extract_timestamp(highest, shard.epoch),
-                            next_id),
-            HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day',
-                                                       shard.epoch)
-                        THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
-                                    shard.sequence, highest, shard.epoch)
-                        ELSE 'Give those rows other values.' END;
-    END IF;
-
-    -- First the default, which need not fit the new type, and then the sequence of a serial
-    -- column, unless something else uses it: Citus widens no column that one depends on.
-    alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
-    serial := pg_get_serial_sequence(table_name::text, column_name);
-    statements := array_remove(statements || ARRAY[
-        CASE WHEN main.attidentity <> '' THEN alter_column || ' DROP IDENTITY'
-             WHEN main.default_text <> main.new_default THEN alter_column || ' DROP DEFAULT' END,
-        CASE WHEN main.default_text = format('nextval(''%s''::regclass)',
-                                             replace(serial::text, '''', ''''''))
-             THEN format(CASE WHEN EXISTS (
-                     SELECT FROM pg_depend AS d
-                          LEFT JOIN (pg_attrdef AS a JOIN pg_attribute AS t
-                                     ON t.attrelid = a.adrelid AND t.attnum = a.adnum)
-                          ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
-                             AND a.adrelid = ANY (descendants) AND t.attname = column_name
-                     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
-                       AND d.deptype = 'n' AND a.oid IS NULL)
-                 THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial) END]
-        || widening.statements
-        || CASE WHEN main.default_text IS DISTINCT FROM main.new_default
-                THEN alter_column || ' SET DEFAULT ' || main.new_default END, NULL);
-    IF cardinality(statements) = 1 THEN
-        RAISE NOTICE 'column % has the IDs of shard % already', main.name, shard.shard_id;
-        RETURN;
-    END IF;
-
-    IF widening.sizes IS NOT NULL THEN
-        RAISE NOTICE 'integer columns become bigint, which rewrites their tables'
-            USING DETAIL = format('They are %s.', widening.sizes);
-    END IF;
-    grants := instaid._missing_grants(table_name, shard.schema_name, shard.sequence);
-    IF grants IS NOT NULL THEN
-        RAISE WARNING 'roles that can insert into % cannot take IDs of shard %', table_name,
-            shard.shard_id USING HINT = grants;
-    END IF;
-    FOREACH statement IN ARRAY statements LOOP
-        RETURN NEXT statement;
-        PERFORM instaid._execute_as(main.owner, statement) WHERE NOT dry_run;
-    END LOOP;
-END $$;
-COMMENT ON FUNCTION instaid.adopt_column IS 'make the next_id() of a shard the default of a '
-'serial, identity, integer or bigint column, which it widens with those that refer to it; return '
-'the statements, which dry_run does not run; needs to own the tables';
-
 -- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs.  The declared sequence comes first: all
 -- who use another one have locked it, too.  Each is looked up when the lock of the one before is
@@ -1612,7 +968,7 @@ CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS vo
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
-    done regclass[] := '{}';
+    done regclass[] := '{}'::regclass[];
     sequence regclass;
     owner regrole;
     max_value bigint;
@@ -1637,13 +993,15 @@ BEGIN
                 'SELECT setval(%1$L::regclass, LEAST(GREATEST(COALESCE('
                 ' pg_sequence_last_value(%1$L), nextval(%1$L)), minimum_value + 1, start_value),'
                 ' %2$s)) FROM pg_sequence_parameters(%1$s)', sequence::oid,
-                instaid._max_tick() - 1));
+                instaid._max_tick() - 1))::bigint;
             PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || max_value);
         ELSIF max_value < instaid._max_tick() THEN
-            -- A dump without data has the last tick as MAXVALUE only.
+            -- It goes on in the next millisecond.  A dump without data has the last tick as
+            -- MAXVALUE only.
             PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L, COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)',
-                sequence::oid, max_value, instaid._max_sequence()));
+                'SELECT setval(%1$L, LEAST((COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)'
+                ' + 1, %4$s))', sequence::oid, max_value, instaid._max_sequence(),
+                instaid._max_tick()));
         END IF;
         done := done || sequence;
     END LOOP;
@@ -2057,6 +1415,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
     FROM pg_namespace AS n WHERE n.nspname = 'instaid';
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
+               count(p.schema_name) OVER (PARTITION BY p.sequence) AS shards,
                COALESCE(p.last, p.at_least) AS position,
                -- any role may declare a shard with a sequence of another one, but not put it there
                pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
@@ -2083,6 +1442,8 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         ORDER BY p.schema_name, p.place, c.relname
     LOOP
+        -- a default can pass a sequence of a shard to instaid.next_id(), too
+        CONTINUE WHEN part.schema_name IS NULL AND part.shards > 0;
         IF NOT (part.is_read AND part.is_theirs) THEN
             RAISE WARNING USING
                 MESSAGE = format('the position of sequence %s is left out', part.name),
@@ -2177,26 +1538,59 @@ CREATE VIEW instaid._edition_metrics AS
 
 ---- Monitoring ----
 
-CREATE VIEW instaid.metrics AS
-    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
+-- Any role can declare a shard, also with a sequence that it may not use, or with another
+-- relation: this counts for nothing.  A shard that can issue IDs hides only those of its owner.
+CREATE VIEW instaid.metrics_by_owner AS
+    SELECT pg_catalog.pg_get_userbyid(s.owner) AS owner, s.shards, s.frozen_shards, s.unreadable,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
            CASE WHEN s.age < 0 THEN s.newest_shard END AS drift_shard, e.drift_limit_seconds,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
-           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, e.failed_refills,
-           e.failing_tickets, e.empty_tickets
+           EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
+               AS expiry_seconds, s.expiry_shard
     -- a frozen shard issues no IDs: neither their time nor their end matters
-    FROM (SELECT count(*) AS shards, count(*) FILTER (WHERE h.frozen) AS frozen_shards,
-                 count(*) FILTER (WHERE h.last_id IS NULL AND NOT (
-                     instaid._position(h.sequence, h.shard_id, h.epoch)).is_read) AS unreadable,
+    FROM (SELECT h.owner, count(*) AS shards, count(*) FILTER (WHERE h.frozen) AS frozen_shards,
+                 count(*) FILTER (WHERE NOT h.is_read) AS unreadable,
                  (array_agg(h.schema_name ORDER BY h.last_issued_at DESC NULLS LAST)
                   FILTER (WHERE NOT h.frozen))[1] AS newest_shard,
                  EXTRACT(epoch FROM pg_catalog.clock_timestamp()
                                     - max(h.last_issued_at) FILTER (WHERE NOT h.frozen))
                      ::double precision AS age,
-                 EXTRACT(epoch FROM min(h.expires_at) FILTER (WHERE NOT h.frozen)
-                                    - pg_catalog.clock_timestamp())
-                     ::double precision AS expiry_seconds
-          FROM instaid.shards AS h) AS s
+                 min(h.expires_at) FILTER (WHERE NOT h.frozen) AS expires_at,
+                 (array_agg(h.schema_name ORDER BY h.expires_at, h.schema_name)
+                  FILTER (WHERE NOT h.frozen))[1] AS expiry_shard
+          FROM (SELECT p.proowner AS owner, l.schema_name, l.frozen, o.is_read,
+                       instaid.extract_timestamp(o.last, l.epoch) AS last_issued_at,
+                       instaid.extract_timestamp(-9223372036854775808, l.epoch) AS expires_at
+                FROM instaid._list_shards() AS l JOIN pg_proc AS p ON p.oid = l.declaration
+                     JOIN pg_class AS c ON c.oid = l.sequence
+                     -- tables can have sequences of their own
+                     CROSS JOIN LATERAL (
+                    SELECT bool_and(i.is_read) AS is_read, max(i.last) AS last
+                    FROM instaid._shard_sequences(l.schema_name) AS q
+                         CROSS JOIN LATERAL instaid._position(q, l.shard_id, l.epoch) AS i) AS o
+                WHERE CASE c.relkind WHEN 'S'
+                           -- null if it was dropped since the snapshot
+                           THEN has_sequence_privilege(p.proowner, c.oid, 'USAGE, UPDATE')
+                                IS NOT FALSE END) AS h
+          GROUP BY h.owner) AS s
+         CROSS JOIN instaid._edition_metrics AS e;
+COMMENT ON VIEW instaid.metrics_by_owner IS 'the shards of each role, for a monitoring system; as '
+'metrics, it counts as unreadable what the role does not see';
+
+CREATE VIEW instaid.metrics AS
+    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
+           s.drift_seconds, s.drift_shard, e.drift_limit_seconds, s.last_id_seconds,
+           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, e.failed_refills,
+           e.failing_tickets, e.empty_tickets
+    FROM (SELECT COALESCE(sum(o.shards), 0)::bigint AS shards,
+                 COALESCE(sum(o.frozen_shards), 0)::bigint AS frozen_shards,
+                 COALESCE(sum(o.unreadable), 0)::bigint AS unreadable,
+                 max(o.drift_seconds) AS drift_seconds,
+                 (array_agg(o.drift_shard ORDER BY o.drift_seconds DESC NULLS LAST))[1]
+                     AS drift_shard,
+                 min(o.last_id_seconds) AS last_id_seconds,
+                 min(o.expiry_seconds) AS expiry_seconds
+          FROM instaid.metrics_by_owner AS o) AS s
          CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
                             (array_agg(name ORDER BY values_left, name)
                              FILTER (WHERE values_left IS NOT NULL))[1] AS ticket,
@@ -2249,7 +1643,7 @@ CREATE VIEW instaid._copies AS
         WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
                                      WHERE l.lanname IN ('sql', 'plpgsql')))
           AND CASE WHEN octet_length(p.prosrc) < 100000
-                   THEN p.prosrc ~* $re$\mnextval\M$re$ AND strpos(p.prosrc, 'instaid_sql._') = 0
+                   THEN strpos(p.prosrc, 'instaid_sql._') = 0 AND p.prosrc ~* $re$\mnextval\M$re$
               END),
     -- What is parsed, and depends on a sequence.  pg_depend has no functions and operators of
     -- pg_catalog.
@@ -2269,7 +1663,7 @@ CREATE VIEW instaid._copies AS
         WHERE s.code ~* $re$\m(?:nextval\s*\(|execute\M)$re$
           AND s.code ~* $re$(?x)\m(?:clock_timestamp | now | timeofday | localtimestamp
                             | current_timestamp | (?:statement|transaction)_timestamp)\M$re$
-          AND s.code ~* $re$(?x)(?:[a-z_)\]"]|\d{9}) \s*<<[\s(]*
+          AND s.code ~* $re$(?x)(?:[a-z_)\]"]|\d{9}|\*\s*1000) \s*<<[\s(]*
                             (?:1[6-9]\M | 2[0-4]\M | \d+\s*[-+*] | [a-z_]\w*\M(?!\s*>>))
                             | \*[\s(]*(?:8388608|4194304)\M | \^ | \mpow(?:er)?\s*\($re$
         UNION ALL
@@ -2305,26 +1699,39 @@ CREATE VIEW instaid._audited_shards AS
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
          LEFT JOIN pg_class AS c ON c.oid = s.sequence;
 
--- Columns whose default is a next_id(), its schema (null for instaid.next_id() with a shard ID),
--- and the sequence that it passes
+-- Columns whose default is a next_id(), or a function that adopt_shard() has made to call it; its
+-- schema (null for instaid.next_id() with a shard ID), the sequence that it passes, and who can
+-- replace it
 CREATE VIEW instaid._id_columns AS
+    WITH maker (oid, next_id) AS (
+        SELECT p.oid, p.oid FROM pg_proc AS p WHERE p.proname = 'next_id'
+        UNION
+        SELECT w.oid, p.oid
+        FROM pg_proc AS p JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass
+                                             AND d.refobjid = p.oid
+                                             AND d.classid = 'pg_proc'::regclass
+             JOIN pg_proc AS w ON w.oid = d.objid AND w.pronamespace = p.pronamespace
+                              AND w.proowner = p.proowner AND w.prorettype = p.prorettype
+        WHERE p.proname = 'next_id' AND w.proname !~ '^next_ids?$')
     SELECT d.*, CASE WHEN n.nspname <> 'instaid' OR p.pronargs = 0 THEN n.oid END AS maker,
-           q.oid AS sequence, q.relnamespace AS sequence_schema
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-         JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = p.oid
+           q.oid AS sequence, q.relnamespace AS sequence_schema,
+           ARRAY[p.proowner, n.nspowner] AS makers
+    FROM maker AS m JOIN pg_proc AS p ON p.oid = m.next_id
+         JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = m.oid
                             AND f.classid = 'pg_attrdef'::regclass
          JOIN instaid._defaults AS d ON d.oid = f.objid
          LEFT JOIN (pg_depend AS u JOIN pg_class AS q ON q.oid = u.refobjid AND q.relkind = 'S'
                                                      AND q.relpersistence <> 't')
-              ON u.classid = f.classid AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass
-    WHERE p.proname = 'next_id';
+              ON u.classid = f.classid AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass;
 
--- The roles, other than the owner and superusers, with a privilege LIKE this; null if none.
-CREATE FUNCTION instaid._others_with(privilege text, acl aclitem[], owner oid)
-    RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE
+-- The roles, other than these owners and superusers, with a privilege LIKE this; null if none.
+CREATE FUNCTION instaid._others_with(privilege text, acl aclitem[],
+                                                VARIADIC owners oid[]) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT string_agg(DISTINCT COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', ')
             FROM aclexplode(acl) AS x LEFT JOIN pg_roles AS r ON r.oid = x.grantee
-            WHERE x.privilege_type LIKE privilege AND x.grantee <> owner
+            WHERE x.privilege_type LIKE privilege AND x.grantee <> ALL (owners)
               AND r.rolsuper IS NOT TRUE);
 
 -- The sequences of columns that default to instaid.next_id() with a shard ID
@@ -2397,6 +1804,39 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.proname ~ '^sql_edition_next_ids?$' AND strpos(p.prosrc, 'instaid_sql._') > 0
     UNION ALL
+    -- pg_upgrade creates the members of an extension one by one: types first, and then casts.
+    -- PostgreSQL notes no dependency of an expression on a cast.
+    SELECT 'upgrade_order', 'warning', r.name,
+           'pg_upgrade creates it before the casts of instaid.id, and fails if it needs one',
+           format('INSERT INTO pg_catalog.pg_depend SELECT %L::pg_catalog.regclass,'
+                  ' %L::pg_catalog.regtype, 0, %L::pg_catalog.regclass, oid, 0, ''n'' FROM'
+                  ' pg_catalog.pg_cast WHERE %L::pg_catalog.regtype OPERATOR(pg_catalog.=) ANY'
+                  ' (ARRAY[castsource, casttarget]);', 'pg_catalog.pg_type', r.name,
+                  'pg_catalog.pg_cast', 'instaid.id')
+    FROM (WITH RECURSIVE used_by (type, of_table) AS (
+              SELECT 'instaid.id'::regtype::oid, false
+              UNION
+              SELECT t.oid, u.of_table OR COALESCE(c.relkind <> 'c', false)
+              FROM used_by AS u
+                   JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass
+                        AND d.refobjid = u.type
+                        AND d.classid IN ('pg_type'::regclass, 'pg_class'::regclass)
+                   LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
+                   JOIN pg_type AS t ON t.oid = COALESCE(c.reltype, d.objid))
+          SELECT u.type, bool_or(u.of_table) AS of_table FROM used_by AS u GROUP BY u.type) AS u
+         JOIN pg_type AS t ON t.oid = u.type JOIN pg_namespace AS n ON n.oid = t.typnamespace
+         LEFT JOIN pg_class AS c ON c.oid = t.typrelid
+         CROSS JOIN LATERAL format('%I.%I', n.nspname, t.typname) AS r (name)
+    WHERE n.nspname !~ '^pg_'
+      -- a range needs an operator class, and a row type what columns have
+      AND (t.typtype = 'r' OR u.of_table AND (t.typtype = 'd' OR c.relkind = 'c')
+           OR t.typtype = 'd' AND (t.typdefaultbin IS NOT NULL OR EXISTS (
+                  SELECT FROM pg_constraint AS k
+                  WHERE k.contypid = t.oid AND k.contype = 'c' AND k.convalidated)))
+      AND NOT EXISTS (SELECT FROM pg_depend AS d
+                      WHERE d.classid = 'pg_type'::regclass AND d.objid = t.oid
+                        AND d.refclassid = 'pg_cast'::regclass)
+    UNION ALL
     -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
     SELECT f.code, f.severity, format('instaid_tickets.%I', t.name), f.problem, f.cure
     FROM instaid.tickets AS t CROSS JOIN LATERAL instaid._ticket_state(t.sequence) AS s
@@ -2404,7 +1844,7 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
         ('ticket_off_stripe', 'warning', t.off_stripe, 'stands at a value of another server',
          format('SELECT instaid.next_ticket(%L);', t.name)),
         ('ticket_source', 'error', s.failure IS NOT NULL, 'cannot ask ' || s.failure,
-         'Create or grant what is missing.'),
+         'If its owner may use that server, create or grant what is missing.'),
         ('not_preloaded', 'error', NOT s.is_preloaded,
          'has a source, and the library instaid_sources is not preloaded: next_ticket() fails',
          'Install instaid_sources if this server lacks it, add it to shared_preload_libraries, and'
@@ -2418,19 +1858,45 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
 
 -- Copies of the published function, and shards
 CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
-           'Adopt a function with instaid.adopt_shards(); if it has %%, write % first. Let a'
-           ' column default to the next_id() of a shard instead.'
-    FROM instaid._copies AS c
+           CASE WHEN p.oid IS NULL
+                THEN concat('Let the owner of the schema run: ',
+                            CASE WHEN s.schema IS NULL
+                                 THEN format('SELECT instaid.create_shard(%L, %s); ', n.nspname,
+                                             instaid._free_shard_id()) END,
+                            format('SELECT * FROM instaid.adopt_column(%L, %L);', d.table_name,
+                                   (parse_ident(d.column_name))[1]))
+                WHEN p.proretset OR p.prorettype NOT IN ('bigint'::regtype, 'text'::regtype,
+                                                         'varchar'::regtype)
+                     -- a text that is no number, or an argument that could be a sequence
+                     OR p.prorettype <> 'bigint'::regtype AND p.prosrc ~* 'encode|to_hex'
+                     OR p.proname = 'next_id' AND p.proargtypes[0] IN ('bigint'::regtype,
+                                                                       'integer'::regtype)
+                THEN 'Write it anew, under another name if it is next_id(), so that it calls'
+                     ' next_id() of a shard.'
+                WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
+                     OR s.schema IS NOT NULL
+                THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
+                            ' %s;', c.object, CASE WHEN s.schema IS NULL
+                                                   THEN ', ' || instaid._free_shard_id() END,
+                            c.object)
+                ELSE 'CALL instaid.adopt_shards(); It says what to do with a copy that it leaves.'
+                     ' If the function has %%, write % first.' END
+    FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
+         LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
+         LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
+         LEFT JOIN (SELECT DISTINCT s.schema FROM instaid._audited_shards AS s) AS s
+              ON s.schema = c.schema
     UNION ALL
     SELECT f.code, f.severity, s.name, f.problem, f.cure
     FROM (SELECT s.*, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS twin,
                  count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
                  min(s.epoch) OVER i < max(s.epoch) OVER i AS twin_has_other_epoch,
                  s.has_sequence AND min(s.epoch) OVER q < max(s.epoch) OVER q AS has_two_epochs
-          FROM instaid._audited_shards AS s
+          FROM shard AS s
           WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C"),
                  q AS (PARTITION BY s.sequence, s.has_sequence)) AS s
          LEFT JOIN pg_class AS c ON c.oid = s.sequence
@@ -2451,13 +1917,43 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
         ('foreign_sequence', 'warning',
          (n.oid, c.relowner) <> (s.schema, s.owner) AND s.name <> 'instaid',
          format('its sequence, %I.%I, is not in its schema, or not of its owner', n.nspname,
-                c.relname), 'Let its tables use a shard with a sequence of its own.'),
+                c.relname), CASE WHEN c.relowner = s.owner AND n.oid NOT IN (
+                                          SELECT o.schema FROM instaid._audited_shards AS o)
+                -- the lock of the SQL edition is in the schema of the sequence
+                THEN concat((SELECT format('CREATE VIEW %s.id_sequence_lock AS SELECT 1 AS lock; ',
+                                           s.name)
+                             FROM pg_class AS l WHERE l.relnamespace = n.oid AND l.relkind = 'v'
+                                                  AND l.relname = 'id_sequence_lock'),
+                            format('ALTER SEQUENCE %I.%I SET SCHEMA %s;', n.nspname, c.relname,
+                                   s.name))
+                ELSE 'Let its tables use a shard with a sequence of its own.' END),
         -- large tables need long to move to another shard
         ('shard_ends', CASE WHEN s.expires_at < now() THEN 'error' ELSE 'warning' END,
          NOT s.frozen AND s.expires_at < now() + interval '5 years',
          format('its IDs end at %s', s.expires_at),
          'Let its tables use another shard, with a later epoch. Then freeze this one.'))
-        AS f (code, severity, applies, problem, cure) WHERE f.applies;
+        AS f (code, severity, applies, problem, cure) WHERE f.applies
+    UNION ALL
+    -- Calls by name, new defaults, and restored ones find it, or are ambiguous.
+    SELECT 'planted_function', 'error',
+           format('%s.%I(%s)', s.name, p.proname, oidvectortypes(p.proargtypes)),
+           format('role %I has put it into the schema of a shard: calls of %s() can fail, or find'
+                  ' it', o.rolname, p.proname),
+           format('DROP ROUTINE %s.%I(%s); Also revoke CREATE on the schema.', s.name, p.proname,
+                  oidvectortypes(p.proargtypes))
+    FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
+         JOIN pg_proc AS p ON p.pronamespace = s.schema AND p.proname IN ('next_id', 'next_ids')
+         JOIN pg_roles AS o ON o.oid = p.proowner
+    WHERE p.proowner NOT IN (s.owner, n.nspowner) AND NOT o.rolsuper
+    UNION ALL
+    SELECT 'shard_schema_right', 'warning', s.name,
+           format('role %s has CREATE on it, and could put functions there that calls of next_id()'
+                  ' find', r.names),
+           format('REVOKE CREATE ON SCHEMA %s FROM %s CASCADE;', s.name, r.names)
+    FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
+         CROSS JOIN LATERAL instaid._others_with('CREATE', n.nspacl, n.nspowner, s.owner)
+                            AS r (names)
+    WHERE r.names IS NOT NULL AND s.name <> 'instaid';
 
 -- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique, or
 -- without a partition for the IDs of now, or soon none
@@ -2477,10 +1973,10 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- Tables partitioned by range of their IDs.  takes_now is null if list_partitions() reads no
     -- bounds, as those of a domain.
     parted AS MATERIALIZED (
-        SELECT i.name, i.relid, r.*,
+        SELECT i.name, i.relid, i.table_name, r.*,
                format('Create partitions from the end of the last one on, with'
-                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or a default'
-                      ' one.', i.table_name, s.epoch) AS cure
+                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or let its'
+                      ' owner create a default one.', i.table_name, s.epoch) AS cure
         FROM id_column AS i JOIN shard AS s ON s.schema = i.maker
              JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
              CROSS JOIN LATERAL (
@@ -2499,8 +1995,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- frozen shard can use another one, for example with a later epoch.
     SELECT 'foreign_default', 'error', i.name,
            format('its default uses the shard in schema %I', n.nspname),
-           format('If you trust the owner of schema %s, let the column default to its next_id().',
-                  s.name)
+           format('SELECT * FROM instaid.adopt_column(%L, %L); It refuses what others could'
+                  ' replace.', i.table_name, (parse_ident(i.column_name))[1])
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
                                             ELSE i.sequence_schema END
@@ -2509,8 +2005,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('If you trust the owner of schema %s, let the column default to its next_id().',
-                  s.name)
+           format('SELECT * FROM instaid.adopt_column(%L, %L); It refuses what others could'
+                  ' replace.', d.table_name, (parse_ident(d.column_name))[1])
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
                                        AND p.classid = 'pg_attrdef'::regclass
@@ -2519,10 +2015,47 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
         SELECT FROM pg_depend AS f WHERE f.classid = p.classid AND f.objid = p.objid
                                      AND f.refclassid = 'pg_proc'::regclass)
     UNION ALL
+    -- LIKE ... INCLUDING ALL copies such a CHECK, too.  What is parsed is not deparsed: the number
+    -- is read from the bytes of a constant, which begin or end with it as the machine has it.
+    SELECT 'foreign_check', 'error', format('%s.%I', i.table_name, k.conname),
+           format('it refuses the IDs of shard %s for %s, and wants those of shard %s',
+                  s.shard_id, i.column_name, w.shard_id),
+           format('ALTER TABLE %s DROP CONSTRAINT %I;', i.table_name, k.conname)
+    FROM id_column AS i LEFT JOIN shard AS o ON o.schema = i.schema AND NOT o.frozen
+         JOIN shard AS s ON s.schema = COALESCE(o.schema, i.maker)
+         JOIN pg_constraint AS k ON k.conrelid = i.relid AND k.contype = 'c' AND k.conislocal
+         JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
+                            AND d.refclassid = 'pg_proc'::regclass
+                            AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure
+         CROSS JOIN LATERAL regexp_match(
+             CASE WHEN octet_length(k.conbin::text) < 10000 THEN k.conbin::text END,
+             -- extract_shard_id(column) = number, and nothing else; the column can have a cast
+             format('^{OPEXPR :opno %s [^{]*{FUNCEXPR :funcid %s [^{]*(?:{RELABELTYPE :arg )?'
+                    '{VAR :varno 1 :varattno %s [^{]*{CONST :consttype %s [^{]*'
+                    ':constvalue 4 [[] ([-0-9 ]+) []]}[^{]*$',
+                    'pg_catalog.=(integer, integer)'::regoperator::oid, d.refobjid, i.attnum,
+                    'integer'::regtype::oid)) AS m (bytes)
+         CROSS JOIN LATERAL (
+             SELECT sum((b.byte::bigint & 255) << (8 * LEAST(b.place - 1, 8 - b.place))::integer)
+             FROM unnest(string_to_array(m.bytes[1], ' ')) WITH ORDINALITY AS b (byte, place))
+                            AS w (shard_id)
+    WHERE NOT i.is_partition AND w.shard_id <> s.shard_id
+    UNION ALL
+    -- Its code runs with the rights of all who insert.
+    SELECT 'foreign_function', 'warning', i.name,
+           format('role %s could replace the function of its default', r.names),
+           'Unless all who insert trust this role, let the column use a shard of the table''s'
+           ' owner, or of a superuser.'
+    FROM id_column AS i CROSS JOIN LATERAL (
+        SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(u.owner)), ', ')
+        FROM unnest(i.makers) AS u (owner)
+        WHERE u.owner <> i.owner AND NOT instaid._can_trust(i.owner, u.owner)) AS r (names)
+    WHERE r.names IS NOT NULL AND NOT i.is_partition
+    UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           'Let its owner make it bigint, with instaid.adopt_column() or ALTER TABLE, which'
-           ' rewrites the table.'
+           'Let its owner make it bigint, with instaid.adopt_column() or, if no table of another'
+           ' role refers to it or inherits it, ALTER TABLE. Both rewrite the table.'
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -2544,6 +2077,17 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     FROM parted AS p WHERE COALESCE(NOT p.takes_now, NOT EXISTS (
         SELECT FROM pg_inherits AS h WHERE h.inhparent = p.relid))
     UNION ALL
+    -- A foreign key follows its table when this is renamed and becomes a partition of another.
+    SELECT 'partition_reference', 'warning', format('%I.%I.%I', n.nspname, c.relname, f.conname),
+           format('its foreign key refers to %I.%I alone, a partition of %s: it refuses the IDs of'
+                  ' other partitions', o.nspname, t.relname, p.table_name),
+           format('Let its owner drop it, and add it again with REFERENCES %s.', p.table_name)
+    FROM parted AS p JOIN pg_inherits AS h ON h.inhparent = p.relid
+         JOIN pg_constraint AS f ON f.confrelid = h.inhrelid AND f.contype = 'f'
+                                AND f.conparentid = 0
+         JOIN pg_class AS c ON c.oid = f.conrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         JOIN pg_class AS t ON t.oid = h.inhrelid JOIN pg_namespace AS o ON o.oid = t.relnamespace
+    UNION ALL
     SELECT 'last_partition', 'warning', p.name,
            format('its last partition ends at %s, within its own length', p.ends_at), p.cure
     FROM parted AS p WHERE p.takes_now AND p.is_short AND NOT p.is_open
@@ -2551,7 +2095,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- only when the others have ended: it keeps new ones from being created
     SELECT 'default_partition', 'warning', p.name,
            format('its partitions ended at %s: rows go to the default partition', p.ends_at),
-           'Detach the default partition, create others, and insert its rows into the table.'
+           'Let its owner detach the default partition, create others, and insert its rows into'
+           ' the table.'
     FROM parted AS p WHERE p.takes_now AND p.have_ended;
 
 -- Sequences that next_id() moves
@@ -2578,8 +2123,8 @@ CREATE VIEW instaid._sequence_findings (code, severity, object, problem, cure) A
         ('ahead_of_clock', 'warning', q.ahead > q.ahead_limit AND NOT q.is_at_end,
          format('its IDs are %s ahead of the clock, by more than %s', q.ahead, q.ahead_limit),
          'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
-         ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
-         ' one transaction.'),
+         ' that takes too long, let the owner of the tables RESTART the sequence and give new IDs'
+         ' to rows of the future, in one transaction.'),
         ('sequence_right', 'warning', r.names IS NOT NULL,
          format('role %s has UPDATE on it, and could set it back, so that IDs repeat', r.names),
          format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', q.name, r.names)))
@@ -2615,12 +2160,1518 @@ CREATE FUNCTION instaid.audit(OUT code text, OUT severity text, OUT object text,
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
-    SELECT f.* FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
-                     UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
-                     UNION TABLE instaid._edition_findings) AS f
+    -- one row for what more than 20 objects have in common
+    SELECT f.code, f.severity, CASE WHEN f.count > 20
+               THEN format('%s and %s others', f.object, f.count - 1) ELSE f.object END,
+           f.problem, f.cure
+    FROM (SELECT f.*, count(*) OVER w, row_number() OVER (w ORDER BY f.object COLLATE "C") AS place
+          FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
+                UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
+                UNION TABLE instaid._edition_findings) AS f
+          WINDOW w AS (PARTITION BY f.code, f.severity, f.problem, f.cure)) AS f
+    WHERE f.count <= 20 OR f.place = 1
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.code COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail, or will do so';
+
+---- What adopting and renumbering replace ----
+
+-- Replace a next_id() that is adopted, which keeps OID, owner, rights and the name of its result.
+-- Calls that have ended can have rounded up to a millisecond ahead of the clock.
+CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
+                                         adopted oid, sequence regclass, above bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._alter_sequence(c.relowner, sequence,
+                                    'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE')
+    FROM pg_class AS c WHERE c.oid = sequence;
+    PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
+        clock_timestamp() + interval '1 ms', epoch)), epoch);
+    PERFORM instaid._execute_as(p.proowner, instaid._declaration_commands(
+        schema_name, shard_id, epoch, sequence::text, true, pg_get_function_arguments(p.oid),
+        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
+    FROM pg_proc AS p WHERE p.oid = adopted;
+    IF NOT FOUND THEN
+        RAISE undefined_function USING
+            MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
+            HINT = 'Call adopt_shard() again.';
+    END IF;
+END $$;
+
+-- Write another shard ID into a declaration.  To freeze waits for all calls; to thaw leaves the
+-- millisecond, in which IDs of a smaller shard ID would be below those that were issued.  A shard
+-- that was frozen leaves it, too, so that settled_id() does not go back.
+CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
+    RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shard record;
+BEGIN
+    PERFORM instaid._sequence_owner(declaration, sequence);
+    -- nobody else freezes or thaws it
+    PERFORM instaid._lock_sequence(sequence);
+    SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.declaration = $1;
+    PERFORM instaid._set_frozen(shard.schema_name, true);
+    PERFORM instaid._execute_as(p.proowner, regexp_replace(
+        pg_get_functiondef(p.oid), E'(.*shard )\\d+', E'\\1' || shard_id))
+    FROM pg_proc AS p WHERE p.oid = declaration;
+    -- by its name, which can have become that of another function
+    IF NOT EXISTS (SELECT FROM instaid._list_shards() AS s
+                   WHERE s.declaration = $1 AND s.shard_id = $3) THEN
+        RAISE serialization_failure USING
+            MESSAGE = 'the shard was renamed or replaced meanwhile', HINT = 'Try again.';
+    END IF;
+    PERFORM instaid._set_frozen(shard.schema_name, false);
+    PERFORM instaid._set_frozen(shard.schema_name, true) WHERE shard.frozen;
+END $$;
+
+-- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
+CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
+    RETURNS SETOF text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT g.what FROM pg_proc AS p
+         -- a declaration can name a sequence that its owner has no rights on
+         JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
+         CROSS JOIN LATERAL (VALUES
+             (format('USAGE ON SEQUENCE %s', sequence),
+              p.prosecdef OR has_sequence_privilege(role, sequence, 'USAGE, UPDATE')),
+             (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
+              has_function_privilege(role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
+    WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
+END;
+
+---- Adopting ----
+
+-- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
+-- name any sequence, or the caller does not have the rights of that role.  Refuse a MINVALUE above
+-- 1, too: Citus gives such a range to each worker's copy, which would issue values of another.
+CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    main record;
+BEGIN
+    SELECT p.proname, p.proowner, n.nspname, c.relowner, q.seqmin, q.seqmax INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace,
+         pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid
+    WHERE p.oid = function AND c.oid = sequence AND c.relpersistence <> 't';
+    IF NOT FOUND THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
+            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.';
+    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('sequence %s does not belong to the owner of shard %I',
+                             sequence, main.nspname),
+            DETAIL = format('Role %I owns it, and role %I owns the function %s().',
+                            pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
+                            main.proname), HINT = 'Give both to one owner.';
+    END IF;
+    PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
+    IF main.seqmin > 1 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
+            DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
+            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.'
+                   || CASE main.proname WHEN 'next_ids' THEN '' ELSE ' If another shard has it: '
+                           || instaid._replacing(instaid._signature(function)) END;
+    END IF;
+    RETURN main.relowner;
+END $$;
+
+-- The call of a function, with the values of its default arguments: no function that another role
+-- puts beside it is found in its place.
+CREATE FUNCTION instaid._call_of(function oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, (
+                SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
+                           p.oid, a.place::integer), format_type(a.type, NULL)), ', '
+                           ORDER BY a.place)
+                FROM unnest(COALESCE(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes)
+                     WITH ORDINALITY AS a (type, mode, place)
+                WHERE COALESCE(a.mode, 'i') IN ('i', 'b')))
+            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+            WHERE p.oid = function);
+
+-- Let a function that is about to be called find what its text names without a schema: in its own
+-- search_path or its owner's, in its schema and in public.  Whoever can create functions and
+-- operators there, or has done so, could have the caller run them: nextval(text) and
+-- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets a search_path
+-- only if nobody but its owner and superusers can.  Otherwise the names of their objects are
+-- written out in its text.
+CREATE FUNCTION instaid._qualify_names(function oid) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    main record;
+    definition text;
+    path text[];
+    part record;
+BEGIN
+    SELECT p.proowner::regrole AS owner, n.nspname, (
+               SELECT c FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%') AS own_path, (
+               SELECT c FROM pg_db_role_setting AS s CROSS JOIN LATERAL unnest(s.setconfig) AS c
+               WHERE s.setrole IN (p.proowner, 0) AND c LIKE 'search_path=%' AND s.setdatabase IN (
+                   0, (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()))
+               ORDER BY s.setrole = 0, s.setdatabase = 0 LIMIT 1) AS role_path INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function;
+    path := ARRAY(SELECT replace(COALESCE(m.name[1], lower(m.name[2])), '""', '"')
+                  FROM regexp_matches(substr(COALESCE(main.own_path, main.role_path), 13),
+                                      '"((?:[^"]|"")+)"|([^\s,"]+)', 'g')
+                       WITH ORDINALITY AS m (name, place)
+                  ORDER BY m.place) || ARRAY[main.nspname, pg_get_userbyid(main.owner), 'public'];
+    IF NOT EXISTS (
+        WITH searched AS (SELECT n.* FROM pg_namespace AS n
+                          WHERE n.nspname = ANY (path) AND n.nspname <> 'pg_catalog')
+        SELECT FROM (
+            SELECT n.nspowner FROM searched AS n
+            UNION SELECT x.grantee FROM searched AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
+                  WHERE x.privilege_type = 'CREATE'
+            UNION SELECT p.proowner FROM searched AS n JOIN pg_proc AS p ON p.pronamespace = n.oid
+            UNION SELECT o.oprowner
+                  FROM searched AS n JOIN pg_operator AS o ON o.oprnamespace = n.oid
+            UNION SELECT t.typowner FROM searched AS n JOIN pg_type AS t ON t.typnamespace = n.oid
+            UNION SELECT c.relowner
+                  FROM searched AS n JOIN pg_class AS c ON c.relnamespace = n.oid) AS u (role)
+        WHERE instaid._can_trust(main.owner, u.role) IS NOT TRUE)
+    THEN
+        PERFORM instaid._execute_as(main.owner, format(
+            'ALTER FUNCTION %s SET search_path = %s, pg_temp', instaid._signature(function), (
+                SELECT string_agg(quote_ident(s.name), ', ' ORDER BY s.place)
+                FROM unnest(path) WITH ORDINALITY AS s (name, place))))
+        WHERE main.own_path IS NULL;
+        RETURN;
+    END IF;
+    PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RESET search_path',
+                                                   instaid._signature(function)))
+    WHERE main.own_path IS NOT NULL;
+    definition := pg_get_functiondef(function);
+    FOR part IN
+        SELECT DISTINCT ON (o.is_function, o.relname)
+               replace(format('%I.%I', n.nspname, o.relname), '\', '\\') AS name, o.relkind,
+               regexp_replace(quote_ident(o.relname), '(\W)', '\\\1', 'g') AS pattern,
+               CASE WHEN quote_ident(o.relname) LIKE '"%' THEN 'g' ELSE 'gi' END AS flags
+        FROM (SELECT false, c.relname, c.relnamespace, c.relowner, c.relkind
+              FROM pg_class AS c
+              WHERE c.relkind IN ('S', 'r', 'p', 'v') AND c.relpersistence <> 't'
+              UNION ALL
+              SELECT true, p.proname, p.pronamespace, p.proowner, 'f' FROM pg_proc AS p)
+              AS o (is_function, relname, relnamespace, relowner, relkind)
+             JOIN pg_namespace AS n ON n.oid = o.relnamespace AND n.nspname = ANY (path)
+             JOIN pg_roles AS r ON r.oid = o.relowner
+        WHERE strpos(lower(definition), lower(o.relname)) > 0 AND n.nspname <> 'pg_catalog'
+          -- a name must not end the dollar quotes
+          AND (r.rolsuper OR r.oid = main.owner) AND strpos(n.nspname || o.relname, '$') = 0
+        ORDER BY o.is_function, o.relname, array_position(path, n.nspname::text)
+    LOOP
+        definition := CASE part.relkind
+            WHEN 'S' THEN regexp_replace(definition, format('''\s*%s\s*''', part.pattern),
+                                         quote_literal(replace(part.name, '\\', '\')), part.flags)
+            WHEN 'f' THEN regexp_replace(definition, format('(?<![\w$."])%s(?=\s*\()',
+                                                            part.pattern), part.name, part.flags)
+            ELSE regexp_replace(definition, format('(\m(?:FROM|JOIN|INSERT\s+INTO|UPDATE)\s+)'
+                                                   '%s(?![\w$.])', part.pattern),
+                                '\1' || part.name,
+                                part.flags || 'i') END;
+    END LOOP;
+    PERFORM instaid._execute_as(main.owner, definition)
+    WHERE definition <> pg_get_functiondef(function);
+END $$;
+
+-- The sequences that this transaction has taken values of.
+CREATE FUNCTION instaid._used_sequences() RETURNS oid[]
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT COALESCE(array_agg(c.oid), '{}')
+            FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation AND c.relkind = 'S'
+                 JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database()
+            WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation'
+              AND l.mode = 'RowExclusiveLock');
+
+-- The last value that this session has taken of a sequence; null if there is none.
+CREATE FUNCTION instaid._session_value(role regrole, sequence oid) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN instaid._execute_as(role, format('SELECT currval(%L)', sequence))::bigint;
+EXCEPTION WHEN object_not_in_prerequisite_state OR insufficient_privilege THEN
+    RETURN NULL;
+END $$;
+
+-- Call a copy as its owner.
+CREATE FUNCTION instaid._call_copy(function oid) RETURNS text
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner regrole;
+    needs_names boolean;
+    result text;
+BEGIN
+    SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
+    INTO owner, needs_names FROM pg_proc AS p WHERE p.oid = function;
+    LOOP
+        BEGIN
+            PERFORM instaid._qualify_names(function) WHERE needs_names;
+            result := instaid._execute_as(owner, 'SELECT ' || instaid._call_of(function));
+            EXIT;
+        EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
+                       OR invalid_schema_name THEN
+            IF needs_names THEN
+                RAISE invalid_parameter_value USING
+                    MESSAGE = format('%s names what is not found: %s',
+                                     instaid._signature(function), SQLERRM),
+                    DETAIL = 'Names without a schema are looked for in its own search_path or its'
+                             ' owner''s, its schema and public, among objects of its owner and of'
+                             ' superusers.',
+                    HINT = 'Write the schemas into its text, and try again. To let it return IDs'
+                           ' of a new shard: ' || instaid._replacing(instaid._signature(function));
+            END IF;
+            needs_names := true;
+        END;
+    END LOOP;
+    RETURN result;
+END $$;
+
+-- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
+-- one that the first call locked and the second moved, whatever names it, or else one that was in
+-- use before.  nextval() keeps its lock until the transaction ends.
+CREATE FUNCTION instaid._try_copy(function oid, OUT ids bigint[], OUT sequence regclass,
+                                             OUT made_at timestamptz)
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET timezone = 'UTC' AS $$
+DECLARE
+    owner CONSTANT regrole := (SELECT p.proowner FROM pg_proc AS p WHERE p.oid = function);
+    used oid[] := instaid._used_sequences();
+    first bigint[];
+    part record;
+BEGIN
+    -- its text can mean the time zone of its callers
+    PERFORM set_config('timezone', s.reset_val, true) FROM pg_settings AS s
+    WHERE s.name = 'TimeZone';
+    ids[1] := instaid._call_copy(function)::bigint;
+    made_at := clock_timestamp();
+    used := COALESCE((SELECT array_agg(s) FROM unnest(instaid._used_sequences()) AS s
+                      WHERE s <> ALL (used)), used);
+    first := ARRAY(SELECT instaid._session_value(owner, s) FROM unnest(used) AS s);
+    ids[2] := instaid._call_copy(function)::bigint;
+    -- if it also has a log with numbers of its own, the one whose low bits are in the IDs
+    SELECT u.sequence, c.relowner::regrole AS relowner INTO part
+    FROM unnest(used, first) AS u (sequence, first) JOIN pg_class AS c ON c.oid = u.sequence
+         CROSS JOIN LATERAL instaid._session_value(owner, u.sequence) AS l (last)
+    WHERE l.last <> u.first
+    ORDER BY (instaid.extract_sequence(u.first), instaid.extract_sequence(l.last))
+             = (instaid.extract_sequence(ids[1]), instaid.extract_sequence(ids[2])) DESC LIMIT 1;
+    sequence := part.sequence;
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('%s takes no value of a sequence', instaid._signature(function)),
+            DETAIL = format('Two calls returned %s and %s.', COALESCE(ids[1]::text, 'null'),
+                            COALESCE(ids[2]::text, 'null')),
+            HINT = 'Let its columns default to a new shard: create_shard(), adopt_column().';
+    END IF;
+    PERFORM instaid._sequence_owner(function, sequence);
+    -- a superuser has the rights of all roles
+    IF part.relowner <> owner AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.oid = owner) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('sequence %s belongs to another role', sequence),
+            DETAIL = format('Role %s could set it back, and a superuser owns the function %s.',
+                            part.relowner, instaid._signature(function)),
+            HINT = 'Give both to one owner.';
+    END IF;
+    -- What is above the low bits of the sequence must not run into the shard ID.  Two calls in a
+    -- row, and some rows, do not show it; values whose bits of the shard ID are all 0 or 1 do.
+    BEGIN
+        -- Citus refuses to alter a sequence that it knows
+        PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
+        FOR n IN 0 .. 1 LOOP
+            PERFORM instaid._execute_as(part.relowner, format(
+                'ALTER SEQUENCE %s RESTART %s', sequence, GREATEST(q.seqmin, LEAST(q.seqmax,
+                    instaid.make_id(instaid.default_epoch() + interval '2 ms',
+                                    n * instaid._max_shard_id(), 0)))))
+            FROM pg_sequence AS q WHERE q.seqrelid = sequence;
+            ids := ids || instaid._call_copy(function)::bigint;
+        END LOOP;
+        RAISE SQLSTATE 'ID001';
+    EXCEPTION WHEN SQLSTATE 'ID001' THEN
+        IF cardinality(ids) < 4 THEN
+            RAISE;
+        END IF;
+    END;
+END $$;
+
+-- The statement that lets a copy return IDs of a new shard.
+CREATE FUNCTION instaid._replacing(name text) RETURNS text
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    RETURN format('SELECT instaid.replace_copy(%L, %s);', name, instaid._free_shard_id());
+
+-- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
+-- the function's text, or the default one, if it gives the ID the clock's time.
+CREATE FUNCTION instaid._read_layout(function oid, id bigint, made_at timestamptz,
+                                                INOUT epoch timestamptz, OUT shard_id integer)
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET standard_conforming_strings = on AS $$
+DECLARE
+    zone CONSTANT text := (SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'TimeZone');
+    source CONSTANT text := pg_get_functiondef(function);
+    schema_name CONSTANT text := (SELECT n.nspname FROM pg_proc AS p JOIN pg_namespace AS n
+                                  ON n.oid = p.pronamespace WHERE p.oid = function);
+    name CONSTANT text := instaid._signature(function);
+    epochs timestamptz[] := ARRAY(
+        SELECT to_timestamp((m.literal[1]::numeric / u.unit)::double precision)
+        FROM regexp_matches(source, '\m(\d{13}|\d{10}(?:\.\d+)?)\M', 'g') AS m (literal)
+             CROSS JOIN (VALUES (1), (1000)) AS u (unit)
+        WHERE m.literal[1] !~ '^\d{13}$' OR u.unit = 1000);
+    literal text;
+    layout record;
+    seen timestamptz;
+BEGIN
+    IF id IS NULL OR id < 0 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('%s returns %s', name, COALESCE('IDs below 0', 'null')),
+            DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
+                                ' The 34.8 years of its epoch are over, or its clock and its epoch'
+                                ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
+            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(name);
+    END IF;
+    FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
+                                                   'g') AS m
+    LOOP
+        BEGIN
+            -- a timestamp, or a timestamptz in the time zone of its callers
+            epochs := epochs || literal::timestamptz || (literal::timestamp AT TIME ZONE zone);
+        EXCEPTION WHEN data_exception THEN
+            CONTINUE;
+        END;
+    END LOOP;
+    -- the time of the ID, read in this layout or another one
+    SELECT l.* INTO layout
+    FROM (SELECT e, interval '1 s' FROM unnest(epochs) AS e
+          UNION ALL SELECT to_timestamp(0), interval '1 s'
+          UNION ALL SELECT instaid.default_epoch(), interval '20 ms') AS e (epoch, tolerance)
+         CROSS JOIN generate_series(16, 32) AS bits
+         CROSS JOIN unnest('{0.001,1}'::numeric[]) AS unit
+         CROSS JOIN LATERAL (
+        SELECT e.epoch, bits, unit, CASE WHEN (id >> bits) * unit < 5000000000
+               THEN e.epoch + (id >> bits) * unit * interval '1 s' END AS issued_at) AS l
+    -- a function can use now(), which is the time when the transaction began
+    WHERE l.issued_at BETWEEN now() - e.tolerance AND made_at + e.tolerance
+    ORDER BY LEAST(abs(extract(epoch FROM l.issued_at - made_at)),
+                   abs(extract(epoch FROM l.issued_at - now()))) LIMIT 1;
+    IF (layout.bits, layout.unit) <> (23, 0.001) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of %s have another layout', name),
+            DETAIL = format('It returned %s: the time since %s in %s, and %s bits. Instagram''s'
+                            ' has milliseconds, and 23 bits.', id, layout.epoch,
+                            CASE layout.unit WHEN 1 THEN 'seconds' ELSE 'milliseconds' END,
+                            layout.bits),
+            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(name);
+    END IF;
+    seen := date_trunc('milliseconds', made_at) - (id >> 23) * interval '1 ms';
+    IF epoch <> COALESCE(layout.epoch, CASE WHEN abs(extract(epoch FROM epoch - seen)) < 1
+                                            THEN epoch END, 'infinity')
+       OR COALESCE(epoch, layout.epoch) IS NULL THEN
+        IF extract(milliseconds FROM seen)::integer % 1000 < 20 THEN
+            seen := date_trunc('seconds', seen);
+        END IF;
+        seen := COALESCE(layout.epoch, seen);
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('the epoch of %s is not %s', name,
+                             COALESCE(epoch::text, 'in its text')),
+            DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
+                            ' %s.', id, seen),
+            HINT = format('If it is: SELECT instaid.adopt_shard(%L, epoch => %L); If not: %s',
+                          schema_name, seen, instaid._replacing(name));
+    END IF;
+    epoch := COALESCE(epoch, layout.epoch);
+    shard_id := instaid.extract_shard_id(id);
+END $$;
+
+-- Lock the tables that have functions as a default, and find the largest ID in them, and the shard
+-- IDs of the newest rows: in tables of the functions' owner, the schema's or a superuser, since
+-- any role can write such a default.
+CREATE FUNCTION instaid._lock_tables_of(schema oid, functions oid[], owner regrole,
+                                                   OUT largest bigint, OUT place text,
+                                                   OUT shard_ids integer[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    part record;
+    seen record;
+    left_out regclass[] := '{}'::regclass[];
+BEGIN
+    shard_ids := '{}';
+    FOR part IN
+        SELECT c.oid::regclass AS relation, t.attname, c.relowner::regrole AS owner,
+               (o.rolsuper OR o.oid IN (_lock_tables_of.owner, n.nspowner))
+               AND pg_has_role(o.oid, 'USAGE')
+               AND (NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace))
+               AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
+                               WHERE h.owner <> c.relowner) AS is_ours,
+               c.relkind <> 'v' AND instaid._base_type(t.atttypid) IN (
+                   'bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint')) AS has_ids
+        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+             JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_roles AS o ON o.oid = c.relowner
+             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+             JOIN pg_namespace AS n ON n.oid = schema
+        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = ANY (functions)
+          AND d.classid = 'pg_attrdef'::regclass
+          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
+    LOOP
+        IF part.is_ours IS NOT TRUE THEN
+            left_out := array_remove(left_out, part.relation) || part.relation;
+            CONTINUE;
+        END IF;
+        PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
+                                                       part.relation));
+        CONTINUE WHEN NOT part.has_ids;
+        SELECT r[1] AS largest, r[2:] AS shard_ids INTO seen
+        FROM CAST(instaid._execute_as(part.owner, format(
+            -- An index gives them.  A value below a day after the epoch is no such ID.
+            'SELECT ARRAY[max(r.id)] || array_agg(DISTINCT instaid.extract_shard_id(r.id)::bigint)'
+            ' FILTER (WHERE r.id > instaid.make_id(instaid.default_epoch() + ''1 day'', 0, 0))'
+            ' FROM (SELECT %1$I::bigint AS id FROM %2$s WHERE %1$I IS NOT NULL'
+            ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation)) AS bigint[])
+            AS r;
+        shard_ids := shard_ids || seen.shard_ids;
+        IF largest IS NULL OR seen.largest > largest THEN
+            largest := seen.largest;
+            place := format('%s.%I', part.relation, part.attname);
+        END IF;
+    END LOOP;
+    IF left_out <> '{}' THEN
+        RAISE WARNING 'tables of other owners have IDs of schema %',
+            (SELECT quote_ident(n.nspname) FROM pg_namespace AS n WHERE n.oid = schema) USING
+            DETAIL = format('Their rows are not read: %s.', array_to_string(left_out, ', ')),
+            HINT = 'If their largest ID is ahead of the clock, pass it to instaid.advance_past().';
+    END IF;
+END $$;
+
+-- Refuse a function that the owner of its schema could replace.
+CREATE FUNCTION instaid._check_ruler(role regrole, schema oid, function oid)
+    RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner CONSTANT regrole := (SELECT n.nspowner FROM pg_namespace AS n WHERE n.oid = schema);
+    name CONSTANT text := instaid._signature(function);
+BEGIN
+    IF NOT instaid._can_trust(role, owner) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('schema of function %s belongs to another role', name),
+            DETAIL = format('Role %s, its owner, could replace functions of %s.', owner, role),
+            HINT = format('Give the function to that role: ALTER FUNCTION %s OWNER TO %s;',
+                          name, owner);
+    END IF;
+END $$;
+
+-- Copies of the published function, and why one is not adopted, null if it is.  The first one of a
+-- schema is next_id(), or becomes it.
+CREATE VIEW instaid._found_copies AS
+    WITH copy AS (
+        SELECT n.nspname AS schema_name, c.object, p.oid AS function, p.proowner, p.pronargs,
+               p.proname, instaid._find_function(n.nspname, 'next_id', '') AS next_id,
+               CASE WHEN p.oid IS NULL THEN 'is a default'
+                    WHEN pg_has_role(p.proowner, 'USAGE') IS NOT TRUE
+                    THEN format('belongs to %I', pg_get_userbyid(p.proowner))
+                    WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
+                    THEN format('belongs to %I, and its schema to %I',
+                                pg_get_userbyid(p.proowner), pg_get_userbyid(n.nspowner))
+                    WHEN p.prorettype <> 'bigint'::regtype OR p.proretset
+                    THEN 'returns ' || pg_get_function_result(p.oid)
+                    WHEN p.pronargs > p.pronargdefaults THEN 'has arguments' END AS reason,
+               n.nspname IN (SELECT s.schema_name FROM instaid._list_shards() AS s) AS is_shard
+        FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
+             LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid)
+    SELECT c.schema_name, c.object, c.function, row_number() OVER w AS place,
+           COALESCE(c.reason, CASE
+               WHEN c.is_shard THEN 'stands beside the next_id() of a shard'
+               WHEN c.next_id <> first_value(c.function) OVER w
+               THEN 'stands beside a next_id() that is not found to be a copy'
+               -- any role can create copies in some schemas
+               WHEN min(c.proowner) OVER s < max(c.proowner) OVER s
+                    AND (c.next_id IS NULL OR c.proowner <> first_value(c.proowner) OVER w)
+               THEN 'stands beside a copy of another owner' END) AS reason
+    FROM copy AS c
+    WINDOW s AS (PARTITION BY c.schema_name, c.reason IS NULL),
+           w AS (s ORDER BY c.function = c.next_id DESC NULLS LAST, c.pronargs,
+                 c.proname COLLATE "C");
+
+-- Adopt functions of a schema, next_id() or the one that becomes it first.  All were found to be
+-- copies, or the first is next_id().
+CREATE FUNCTION instaid._adopt(schema_name text, functions oid[],
+                                          INOUT shard_id integer, INOUT epoch timestamptz,
+                                          renumber boolean)
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    next_id oid := instaid._find_function(schema_name, 'next_id', '');
+    main record;
+    taken record;
+    function oid;
+    seen record;
+    layout record;
+    named integer;
+    first_epoch timestamptz;
+    sequences regclass[] := '{}'::regclass[];
+    others text;
+    part record;
+    other_use text;
+    made text;  -- the name of the function that is made
+    wrappers text[];
+    wrapper text;
+BEGIN
+    PERFORM instaid._check_read_committed('adopt_shard');
+    -- refuses an epoch that is out of range
+    PERFORM instaid.make_id(epoch, 0, 0, epoch),
+            instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
+    SELECT p.proname, p.pronargs, p.proacl, p.proowner::regrole AS owner, n.oid AS schema INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE p.oid = functions[1] AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
+      AND NOT p.proretset;
+    IF NOT FOUND THEN
+        RAISE undefined_function USING
+            MESSAGE = format('schema %I has no next_id() that returns bigint', schema_name),
+            DETAIL = CASE WHEN next_id IS NOT NULL THEN 'It returns ' || COALESCE(
+                               pg_get_function_result(next_id), 'nothing') || '.'
+                          ELSE format('There is no such %s.', CASE WHEN to_regnamespace(
+                               quote_ident(schema_name)) IS NULL THEN 'schema'
+                               ELSE 'function' END) END,
+            HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
+                   ' function makes them, use create_shard() and adopt_column().';
+    END IF;
+    PERFORM instaid._check_owner(main.owner, 'function', instaid._signature(functions[1]));
+    PERFORM instaid._check_ruler(main.owner, main.schema, functions[1]);
+
+    -- Citus replaces no function after a transaction has read by several connections.
+    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
+    -- The tables' shards are locked, too, where they are visible.
+    PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
+    taken := instaid._lock_tables_of(main.schema, functions, main.owner);
+    -- while this waited, another session can have adopted the schema, or its owner changed it
+    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
+    IF (SELECT count(*) FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proowner = main.owner
+                                            AND p.pronamespace = main.schema)
+       < cardinality(functions) THEN
+        RAISE serialization_failure USING
+            MESSAGE = format('functions of schema %I were dropped or changed meanwhile',
+                             schema_name), HINT = 'Try again.';
+    END IF;
+
+    -- With another argument than its default, the function could mean another shard.
+    SELECT p.oid, format('%s.%I', a.adrelid::regclass, t.attname) AS name INTO part
+    FROM pg_proc AS p JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass
+                                         AND d.refobjid = p.oid
+         JOIN pg_attrdef AS a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+         JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+    WHERE p.oid = ANY (functions) AND p.pronargs > 0
+      AND a.adbin::text ~ format(':funcid %s [^({]*:args [(]', p.oid) LIMIT 1;
+    IF FOUND THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('the default of column %s passes an argument to %s', part.name,
+                             instaid._signature(part.oid)),
+            HINT = 'To let it return IDs of a new shard: '
+                   || instaid._replacing(instaid._signature(part.oid));
+    END IF;
+    wrappers := ARRAY(
+        SELECT format(
+            'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL'
+            ' UNSAFE %s RETURN ' || CASE p.pronargs WHEN 0 THEN '%1$I.next_id()'
+                ELSE 'CASE WHEN ROW(%5$s) IS NOT DISTINCT FROM ROW(%6$s) THEN %1$I.next_id() END'
+                END, schema_name, p.proname, pg_get_function_arguments(p.oid),
+            CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, (
+                SELECT string_agg('$' || g, ', ' ORDER BY g)
+                FROM generate_series(1, p.pronargs) AS g), pg_get_expr(p.proargdefaults, 0))
+        FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.oid <> COALESCE(next_id, 0));
+
+    FOREACH function IN ARRAY functions LOOP
+        seen := instaid._try_copy(function);
+        layout := instaid._read_layout(function, seen.ids[1], seen.made_at, _adopt.epoch);
+        IF layout.epoch <> first_epoch THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('functions of schema %I have several epochs', schema_name),
+                DETAIL = format('%s has %s, and %s has %s.', instaid._signature(functions[1]),
+                                first_epoch, instaid._signature(function), layout.epoch),
+                HINT = format('To let both return IDs of a new shard: %s SELECT'
+                              ' instaid.replace_copy(%L);',
+                              instaid._replacing(instaid._signature(functions[1])),
+                              instaid._signature(function));
+        END IF;
+        first_epoch := layout.epoch;
+        named := COALESCE(named, layout.shard_id);
+        sequences := sequences || seen.sequence;
+        others := NULLIF(concat_ws('; ', others, (
+            SELECT format('%s: %s', instaid._signature(function),
+                          string_agg(DISTINCT s::text, ', '))
+            FROM unnest(seen.ids) AS i CROSS JOIN LATERAL instaid.extract_shard_id(i) AS s
+            HAVING bool_or(s <> named))), '');
+    END LOOP;
+    epoch := first_epoch;
+    others := NULLIF(concat_ws('; ', others, (
+        SELECT 'the newest rows: ' || string_agg(DISTINCT s::text, ', ')
+        FROM unnest(taken.shard_ids) AS s HAVING bool_or(s <> named))), '');
+    shard_id := COALESCE(shard_id, named);
+    IF taken.largest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
+            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
+                            ' reads %s.', taken.largest, taken.place, epoch,
+                            instaid.extract_timestamp(taken.largest, epoch), clock_timestamp()),
+            HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
+    ELSIF others IS NOT NULL AND NOT renumber THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I name several shards', schema_name),
+            DETAIL = format('The first ID names shard %s. With other values of the sequence, or in'
+                            ' the tables, IDs name others: %s.', named, others),
+            HINT = format('To give new IDs one number: SELECT instaid.adopt_shard(%L, %s,'
+                          ' renumber => true);', schema_name, named);
+    ELSIF named <> shard_id AND NOT renumber THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
+                             named, shard_id),
+            HINT = format('Pass %s. To change the number, also pass renumber => true.', named);
+    END IF;
+    IF taken.largest IS NOT NULL THEN
+        RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), taken.largest USING
+            DETAIL = format('It is the largest ID, in %s. Its time is %s.', taken.place,
+                            instaid.extract_timestamp(taken.largest, epoch));
+    END IF;
+
+    -- Defaults follow the first function.
+    IF next_id IS NULL THEN
+        made := CASE main.pronargs WHEN 0 THEN main.proname ELSE 'next_id' END;
+        PERFORM instaid._execute_as(main.owner, CASE main.pronargs WHEN 0
+            THEN format('ALTER FUNCTION %s RENAME TO next_id', instaid._signature(functions[1]))
+            ELSE format('CREATE FUNCTION %I.next_id() RETURNS bigint LANGUAGE sql RETURN 0',
+                        schema_name) END);
+        next_id := instaid._find_function(schema_name, 'next_id', '');
+    END IF;
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, next_id);
+
+    -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
+    -- it declares, or uses as a default, must not be able to block its owner.
+    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
+    FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.objid
+         JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         CROSS JOIN LATERAL instaid._find_shard(n.nspname) AS s
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequences[1]
+      AND d.classid = 'pg_proc'::regclass AND s.sequence = sequences[1]
+      AND s.epoch <> _adopt.epoch
+      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
+    UNION ALL
+    SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
+    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+         JOIN pg_class AS t ON t.oid = a.adrelid
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequences[1]
+      AND d.classid = 'pg_attrdef'::regclass
+      AND has_sequence_privilege(t.relowner, d.refobjid, 'USAGE, UPDATE')
+      AND NOT EXISTS (SELECT FROM pg_depend AS f
+                      WHERE f.classid = d.classid AND f.objid = d.objid
+                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = ANY (functions))
+    UNION ALL
+    SELECT format('It also counts for %s.',
+                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
+    FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass
+      AND d.objid = sequences[1] AND d.deptype = 'i' LIMIT 1;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequences[1]),
+            DETAIL = other_use,
+            HINT = 'If a column uses this sequence, too, give it another default first, for'
+                   ' example with adopt_column().';
+    END IF;
+    -- so that a table can be dropped whose serial column had it
+    PERFORM instaid._execute_as(c.relowner, format('ALTER SEQUENCE %s OWNED BY NONE',
+                                                   sequences[1]))
+    FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.objid
+    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequences[1] AND d.deptype = 'a';
+    PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, next_id, sequences[1],
+                                     taken.largest);
+
+    -- The others call it, and so does a function with the old name.  With other arguments than the
+    -- default, which could mean another shard, they return null.
+    FOREACH wrapper IN ARRAY wrappers LOOP
+        PERFORM instaid._execute_as(main.owner, wrapper);
+    END LOOP;
+    -- the function that was made has the rights of the one beside it
+    IF made IS NOT NULL THEN
+        PERFORM instaid._execute_as(main.owner, format(
+            'REVOKE ALL ON FUNCTION %1$s FROM PUBLIC; GRANT EXECUTE ON FUNCTION %1$s TO %2$s',
+            format('%I.%I()', schema_name, made),
+            string_agg(CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END,
+                       ', ')))
+        FROM aclexplode(COALESCE(main.proacl, acldefault('f', main.owner))) AS x;
+    END IF;
+    -- Who could take values of their sequences can take IDs.
+    PERFORM instaid._execute_as(CASE WHEN r LIKE '% ON SEQUENCE %' THEN q.relowner
+                                     ELSE main.owner END, format('GRANT %s TO %s', r, x.name))
+    FROM (SELECT DISTINCT a.grantee, CASE a.grantee WHEN 0 THEN 'PUBLIC'
+                                     ELSE a.grantee::regrole::text END AS name
+          FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+          WHERE c.oid = ANY (sequences[2:]) AND a.grantee <> c.relowner
+            AND a.privilege_type IN ('USAGE', 'UPDATE')) AS x
+         JOIN pg_class AS q ON q.oid = sequences[1]
+         CROSS JOIN LATERAL instaid._missing_rights(x.grantee, schema_name, sequences[1]) AS r;
+END $$;
+
+CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
+                                               epoch timestamptz DEFAULT NULL,
+                                               renumber boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
+        'schema_name', schema_name, 'renumber', renumber));
+    PERFORM instaid._adopt(schema_name, COALESCE(
+        (SELECT array_agg(c.function ORDER BY c.place) FROM instaid._found_copies AS c
+         WHERE c.schema_name = adopt_shard.schema_name AND c.reason IS NULL),
+        ARRAY[instaid._find_function(schema_name, 'next_id', '')]), shard_id, epoch, renumber);
+END $$;
+COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with copies of the published function a '
+'shard that continues above their IDs; needs the rights of the owners of all that it changes';
+
+-- The schemas with copies that the caller may adopt, and the copies of each.
+CREATE FUNCTION instaid._find_copies(pattern text, OUT schemas text[],
+                                                OUT functions text[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET enable_nestloop = off SET jit = off AS $$
+DECLARE
+    others text;
+BEGIN
+    WITH found AS MATERIALIZED (SELECT c.* FROM instaid._found_copies AS c
+                                WHERE c.schema_name LIKE pattern)
+    SELECT COALESCE(array_agg(s.schema_name ORDER BY s.schema_name), '{}'),
+           array_agg(s.functions ORDER BY s.schema_name), (
+               SELECT string_agg(format('%s %s', f.object, f.reason), '; ' ORDER BY f.object)
+               FROM found AS f WHERE f.reason IS NOT NULL)
+    INTO schemas, functions, others
+    FROM (SELECT f.schema_name, array_agg(f.function ORDER BY f.place)::text
+          FROM found AS f WHERE f.reason IS NULL GROUP BY f.schema_name)
+         AS s (schema_name, functions);
+    IF others IS NOT NULL THEN
+        RAISE WARNING 'copies of the published function are left' USING DETAIL = others || '.',
+            HINT = 'Each owner can repeat the call. instaid.audit() has the cures of the others.';
+    END IF;
+END $$;
+
+-- It commits after each schema, because one transaction cannot hold the locks of thousands, and
+-- would keep their writers out.  After an interruption, the same call adopts the rest.
+-- A procedure with SET could not commit: operators are qualified.
+CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%',
+                                      dry_run boolean DEFAULT false) LANGUAGE plpgsql AS $$
+DECLARE
+    schemas pg_catalog.text[];
+    functions pg_catalog.text[];
+    problems pg_catalog.text[] := '{}'::pg_catalog.text[];
+    adopted pg_catalog.text[] := '{}'::pg_catalog.text[];
+    count pg_catalog.int4 := 0;
+    shard pg_catalog.record;
+    is_adopted pg_catalog.bool;
+    context pg_catalog.text;
+    detail pg_catalog.text;
+    hint pg_catalog.text;
+BEGIN
+    PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
+        'pattern', pattern, 'dry_run', dry_run));
+    SELECT c.schemas, c.functions INTO schemas, functions FROM instaid._find_copies(pattern) AS c;
+    -- inside a transaction block, this fails before anything is adopted
+    COMMIT;
+    FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
+        is_adopted := false;
+        BEGIN
+            PERFORM pg_catalog.set_config('client_min_messages', 'warning', true);
+            SELECT a.shard_id, pg_catalog.to_char(a.epoch AT TIME ZONE 'UTC',
+                                                  'YYYY-MM-DD HH24:MI:SS.MS"+00"') AS epoch
+            INTO shard FROM instaid._adopt(schemas[i], functions[i]::pg_catalog.oid[], NULL, NULL,
+                                           false) AS a;
+            is_adopted := true;
+            IF dry_run THEN
+                RAISE SQLSTATE 'ID001';
+            END IF;
+        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
+            IF NOT is_adopted THEN
+                GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT,
+                    detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+                -- The function of a copy can RAISE this, too, but must not end the call.
+                IF SQLSTATE OPERATOR(pg_catalog.=) '57014'
+                   AND context OPERATOR(pg_catalog.!~) '(?n) at RAISE$' THEN
+                    RAISE;
+                END IF;
+                problems := pg_catalog.array_append(problems, pg_catalog.format(
+                    '%I: %s', schemas[i], SQLERRM));
+                RAISE WARNING '%', problems[pg_catalog.cardinality(problems)] USING
+                    DETAIL = CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail
+                                  ELSE pg_catalog.format('SQLSTATE %s', SQLSTATE) END,
+                    HINT = CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint
+                                ELSE 'Mend the function, and try again.' END;
+            END IF;
+        END;
+        COMMIT;
+        IF is_adopted THEN
+            count := count OPERATOR(pg_catalog.+) 1;
+            adopted := pg_catalog.array_append(adopted, pg_catalog.format(
+                'schema %I is shard %s, epoch %s', schemas[i], shard.shard_id, shard.epoch));
+        END IF;
+        IF pg_catalog.cardinality(adopted) OPERATOR(pg_catalog.=) 100
+           OR i OPERATOR(pg_catalog.=) pg_catalog.cardinality(schemas)
+              AND pg_catalog.cardinality(adopted) OPERATOR(pg_catalog.>) 0 THEN
+            RAISE NOTICE '% of % schemas %', count, pg_catalog.cardinality(schemas),
+                CASE WHEN dry_run THEN 'can be adopted' ELSE 'are shards now' END
+                USING DETAIL = pg_catalog.array_to_string(adopted, E'\n');
+            adopted := '{}';
+        END IF;
+    END LOOP;
+    IF pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) 0 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = pg_catalog.format('%s of %s schemas could not be adopted',
+                                        pg_catalog.cardinality(problems),
+                                        pg_catalog.cardinality(schemas)),
+            DETAIL = pg_catalog.array_to_string(problems, '; '),
+            HINT = 'Each WARNING says what to do. Then call adopt_shards() again. If a shard ID is'
+                   ' taken, and this is the schema that should have it, renumber the other one'
+                   ' with instaid.renumber_shard(). To give one of these another number, pass it'
+                   ' to instaid.adopt_shard(), and renumber => true.';
+    ELSIF pg_catalog.cardinality(schemas) OPERATOR(pg_catalog.=) 0 THEN
+        RAISE NOTICE 'no schema LIKE % can be adopted', pg_catalog.quote_literal(pattern);
+    END IF;
+END $$;
+COMMENT ON PROCEDURE instaid.adopt_shards IS 'adopt each schema LIKE the pattern with copies of '
+'the published function that the caller may adopt; commits after each; dry_run rolls back instead';
+
+-- Locks of tables come first, as in _adopt().
+CREATE FUNCTION instaid.replace_copy(copy regprocedure, shard_id integer DEFAULT NULL,
+                                                epoch timestamptz DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    main record;
+    shard record;
+    largest bigint;
+    returned text;
+    new_name text;
+BEGIN
+    PERFORM instaid._check_no_nulls('replace_copy', json_build_object('copy', copy));
+    PERFORM instaid._check_read_committed('replace_copy');
+    SELECT p.proname, p.prosecdef, p.prorettype::regtype AS type, n.nspname, n.oid AS schema,
+           p.proowner::regrole AS owner, p.pronargs, p.pronargs = p.pronargdefaults AS is_callable,
+           pg_get_function_arguments(p.oid) AS arguments,
+           p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype) AS is_numeric INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE p.oid = copy AND p.prokind = 'f' AND NOT p.proretset
+      AND p.prorettype IN ('bigint'::regtype, 'text'::regtype, 'varchar'::regtype);
+    IF NOT FOUND THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s cannot return IDs of a shard', copy),
+            DETAIL = 'It must be a function that returns a bigint, text or varchar.',
+            HINT = 'Write it anew, so that it calls next_id() of a shard.';
+    END IF;
+    PERFORM instaid._check_owner(main.owner, 'function', copy::text);
+    IF main.proname = 'next_id' AND main.is_numeric THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('%s cannot stand beside the next_id() of a shard', copy),
+            DETAIL = 'Calls with a number would be ambiguous: it could be a sequence.',
+            HINT = 'Rename it, and its callers, and try again.';
+    END IF;
+    PERFORM instaid._check_ruler(main.owner, main.schema, copy);
+    largest := (instaid._lock_tables_of(main.schema, ARRAY[copy], main.owner)).largest;
+    IF main.is_callable THEN
+        BEGIN
+            returned := instaid._call_copy(copy);
+        EXCEPTION WHEN invalid_parameter_value THEN
+            NULL;  -- it has never made an ID
+        END;
+        largest := GREATEST(largest, CASE main.type WHEN 'bigint'::regtype THEN returned
+                                          ELSE substring(returned FROM '[1-8]\d{18}$|\d{1,18}$')
+                                          END::bigint);
+    END IF;
+    IF main.type <> 'bigint'::regtype AND (returned !~ '\d{15}$') IS NOT FALSE THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('%s returns a text whose form is not known', copy),
+            DETAIL = COALESCE('It returned ' || returned || ', which does not end with an ID in'
+                              ' digits.', 'It cannot be called without arguments.'),
+            HINT = 'Write it anew, so that it calls next_id() of a shard.';
+    END IF;
+
+    SELECT s.*, p.proowner::regrole AS owner INTO shard
+    FROM instaid._find_shard(main.nspname) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
+    IF FOUND AND (shard.owner <> main.owner OR shard.shard_id <> replace_copy.shard_id
+                  OR shard.epoch <> replace_copy.epoch OR EXISTS (
+                      -- another role's would be called in place of the shard's
+                      SELECT FROM pg_proc AS p WHERE p.proowner <> main.owner
+                      AND p.oid = instaid._find_function(main.nspname, 'next_id', ''))) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('schema %I is a shard already', main.nspname),
+            DETAIL = format('It is shard %s of %s, with epoch %s. %s owns %s.', shard.shard_id,
+                            shard.owner, shard.epoch, main.owner, copy),
+            HINT = 'A schema is one shard. Pass no other number or epoch, and give the function,'
+                   ' and next_id(), to the owner of the shard.';
+    ELSIF NOT FOUND THEN
+        IF shard_id IS NULL THEN
+            RAISE null_value_not_allowed USING
+                MESSAGE = format('schema %I is not a shard yet', main.nspname),
+                HINT = format('Pass the shard ID that it is to have, for example %s.',
+                              instaid._free_shard_id());
+        END IF;
+        -- so that its IDs are above all others
+        epoch := COALESCE(epoch, CASE
+            WHEN (largest < instaid.min_id(clock_timestamp())) IS NOT FALSE
+            THEN instaid.default_epoch()
+            ELSE date_trunc('year', clock_timestamp() - interval '1 day' - (
+                     instaid.extract_timestamp(largest) - instaid.default_epoch())) END);
+        new_name := CASE WHEN main.proname IN ('next_id', 'next_ids') THEN 'old_' || main.proname
+                    END;
+        PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RENAME TO %I', copy,
+                                                       new_name)) WHERE new_name IS NOT NULL;
+        PERFORM instaid._execute_as(main.owner, format(
+            'SELECT instaid.create_shard(%L, %s, %L, %L)', main.nspname, shard_id, epoch,
+            CASE WHEN to_regclass(quote_ident(main.nspname) || '.table_id_seq') IS NULL
+                 THEN 'table_id_seq' ELSE 'shard_id_seq' END));
+        -- next_id(text) and the like can stand beside the shard's
+        IF main.pronargs > 0 THEN
+            PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RENAME TO %I', copy,
+                                                           main.proname))
+            WHERE new_name IS NOT NULL;
+            new_name := NULL;
+        END IF;
+        SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
+    END IF;
+    IF largest >= instaid.min_id(clock_timestamp(), shard.epoch) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('%s has made IDs above those of shard %s', copy, shard.shard_id),
+            DETAIL = format('The largest is %s. With epoch %s, its time is %s.', largest,
+                            shard.epoch, instaid.extract_timestamp(largest, shard.epoch)),
+            HINT = 'Pass an earlier epoch. If the schema is a shard already, move the function and'
+                   ' its tables to another schema first.';
+    END IF;
+    PERFORM instaid._execute_as(main.owner, format(
+        'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE PARALLEL UNSAFE %s'
+        ' RETURN %s%1$I.next_id()', main.nspname, COALESCE(new_name, main.proname), main.arguments,
+        main.type, CASE WHEN main.prosecdef THEN 'SECURITY DEFINER' END,
+        CASE WHEN main.type <> 'bigint'::regtype
+             THEN format('%L || ', regexp_replace(returned, '\d+$', '')) END));
+    RAISE NOTICE '% returns IDs of shard % now', copy, shard.shard_id
+        USING DETAIL = format('The epoch is %s.', shard.epoch);
+    returned := (
+        SELECT string_agg(DISTINCT g, ' ')
+        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+             CROSS JOIN LATERAL instaid._missing_grants(a.adrelid, main.nspname, shard.sequence)
+                                AS g
+        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = copy
+          AND d.classid = 'pg_attrdef'::regclass);
+    IF returned IS NOT NULL THEN
+        RAISE WARNING 'roles that can insert cannot take IDs of shard %', shard.shard_id
+            USING HINT = returned;
+    END IF;
+END $$;
+COMMENT ON FUNCTION instaid.replace_copy IS 'let a copy of the published function that cannot be '
+'adopted return the IDs of its schema''s shard, which is created with an epoch whose IDs are '
+'above its own; needs the rights of the owners of all that it changes';
+
+CREATE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    shard record;
+BEGIN
+    PERFORM instaid._check_no_nulls('renumber_shard', json_build_object(
+        'schema_name', schema_name, 'shard_id', shard_id));
+    PERFORM instaid._check_read_committed('renumber_shard');
+    PERFORM instaid._check_name('schema', schema_name);
+    SELECT s.*, p.proowner::regrole AS owner INTO shard
+    FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
+    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
+    IF shard.shard_id = renumber_shard.shard_id THEN
+        RAISE NOTICE 'schema % is shard % already', quote_ident(schema_name), shard_id;
+    ELSE
+        PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
+        PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
+    END IF;
+END $$;
+COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
+'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
+
+---- Adopting columns ----
+
+-- The statement that drops a view, an index of a materialized view, a rule or a trigger, and those
+-- that create it again, with its rights and comments, if search_path is pg_catalog.
+CREATE FUNCTION instaid._recreation(class oid, object oid, OUT removal text,
+                                    OUT creation text[])
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    SET extra_float_digits = 1 SET intervalstyle = 'postgres'
+BEGIN ATOMIC
+    WITH main (kind, name, definition, view, acl) AS (
+        SELECT 'RULE', format('%I ON %s', r.rulename, r.ev_class::regclass),
+               pg_get_ruledef(r.oid), NULL::oid, NULL::aclitem[]
+        FROM pg_rewrite AS r WHERE class = 'pg_rewrite'::regclass AND r.oid = object
+        UNION ALL SELECT 'TRIGGER', format('%I ON %s', t.tgname, t.tgrelid::regclass),
+               pg_get_triggerdef(t.oid), NULL, NULL
+        FROM pg_trigger AS t WHERE class = 'pg_trigger'::regclass AND t.oid = object
+        UNION ALL SELECT k.kind, c.oid::regclass::text, COALESCE(pg_get_indexdef(c.oid), format(
+               E'CREATE %s %s%s%s AS\n%s%s', k.kind, c.oid::regclass,
+               (SELECT ' USING ' || quote_ident(m.amname) FROM pg_am AS m WHERE m.oid = c.relam),
+               (SELECT ' WITH (' || string_agg(format('%I = %L', o.option_name, o.option_value),
+                                               ', ') || ')'
+                FROM pg_options_to_table(c.reloptions) AS o),
+               rtrim(pg_get_viewdef(c.oid), ';'),
+               CASE WHEN NOT c.relispopulated THEN E'\n  WITH NO DATA' END)),
+               CASE WHEN c.relkind <> 'i' THEN c.oid END,
+               -- default privileges give rights to a new view
+               CASE WHEN c.relacl IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)
+                    THEN COALESCE(c.relacl, acldefault('r', c.relowner)) END
+        FROM pg_class AS c JOIN (VALUES ('i'::"char", 'INDEX'), ('v', 'VIEW'),
+                                 ('m', 'MATERIALIZED VIEW')) AS k (relkind, kind) USING (relkind)
+        WHERE class = 'pg_class'::regclass AND c.oid = object),
+    grants (command, attnum, n) AS (
+        SELECT format('REVOKE ALL ON %s FROM PUBLIC, %s', m.name,
+                      string_agg(DISTINCT r.role::regrole::text, ', ')), 0, 0
+        FROM main AS m JOIN pg_class AS c ON c.oid = m.view
+             CROSS JOIN LATERAL (
+                 SELECT c.relowner
+                 UNION SELECT (aclexplode(d.defaclacl)).grantee FROM pg_default_acl AS d
+                 WHERE d.defaclrole = c.relowner) AS r (role)
+        WHERE m.acl IS NOT NULL AND r.role <> 0 GROUP BY m.name
+        UNION ALL SELECT format('GRANT %s ON %s TO %s%s',
+               string_agg(x.privilege_type || a.columns, ', ' ORDER BY x.n), m.name,
+               CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END,
+               CASE WHEN x.is_grantable THEN ' WITH GRANT OPTION' END), a.attnum, min(x.n)
+        FROM main AS m CROSS JOIN LATERAL (
+                 SELECT 0, '', m.acl WHERE m.view IS NOT NULL
+                 UNION ALL SELECT a.attnum, format(' (%I)', a.attname), a.attacl
+                 FROM pg_attribute AS a WHERE a.attrelid = m.view) AS a (attnum, columns, acl)
+             CROSS JOIN LATERAL aclexplode(a.acl) WITH ORDINALITY
+                 AS x (grantor, grantee, privilege_type, is_grantable, n)
+        GROUP BY m.name, a.attnum, x.grantee, x.is_grantable),
+    comments (command) AS (
+        SELECT format('COMMENT ON %s IS %L', COALESCE('COLUMN ' || m.name || '.'
+                      || quote_ident(a.attname), m.kind || ' ' || m.name), d.description)
+        FROM main AS m JOIN pg_description AS d ON d.classoid = class AND d.objoid = object
+             LEFT JOIN pg_attribute AS a ON a.attrelid = m.view AND a.attnum = d.objsubid
+                                        AND a.attnum > 0 ORDER BY d.objsubid)
+    SELECT 'DROP ' || m.kind || ' ' || m.name, rtrim(m.definition, ';')
+           || ARRAY(SELECT g.command FROM grants AS g ORDER BY g.attnum, g.n)
+           || ARRAY(SELECT c.command FROM comments AS c)
+    FROM main AS m;
+END;
+
+-- The statements that widen an integer column and those that refer to it, and those before and
+-- after that drop and create views, rules and triggers; those that lock the views; the other
+-- tables that are altered, the sizes of all, and what prevents it; why Citus does not change it.
+CREATE FUNCTION instaid._widening_plan(
+    table_name regclass, attnum smallint, owner regrole, OUT statements text[],
+    OUT removals text[], OUT creations text[], OUT locks text[], OUT other_tables text,
+    OUT sizes text, OUT obstacles text, OUT of_citus text)
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    SET jit = off AS $$
+DECLARE
+    kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
+    tables_of_citus oid[];  -- their rows are elsewhere, mostly on other servers
+    classes oid[];  -- of the objects that are dropped and created, in the order of creation
+    objects oid[];
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+        EXECUTE 'SELECT jsonb_object_agg(format(''%s %s'', a.attrelid::oid, a.attnum),'
+                ' CASE WHEN a.attidentity <> '''' THEN ''an identity column of a Citus table'''
+                ' ELSE ''the distribution column of a Citus table'' END)'
+                ' FILTER (WHERE a.attidentity <> '''''
+                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0),'
+                ' array_agg(DISTINCT a.attrelid) FROM pg_catalog.pg_dist_partition AS p'
+                ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
+        INTO kept_by_citus, tables_of_citus;
+    END IF;
+    of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
+    WITH RECURSIVE family (relid, attnum) AS (
+        SELECT table_name::oid, _widening_plan.attnum
+        UNION SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
+            SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
+            FROM pg_constraint AS k
+            WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
+            UNION ALL SELECT other.attrelid, other.attnum
+            FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
+                 JOIN pg_inherits AS i
+                      ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
+                                                       (other.attrelid, this.attrelid))
+            WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
+    narrow AS (
+        SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, c.relowner, c.reltype,
+               c.reloftype, t.typtype, format('%s.%I', c.oid::regclass, a.attname) AS name
+        FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
+             JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
+        WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
+    altered AS (
+        -- a column of a partition is altered through its parent's
+        SELECT n.attrelid, string_agg(format('ALTER %I TYPE bigint', n.attname), ', '
+                                      ORDER BY n.attnum) AS actions
+        FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid),
+    -- what ALTER COLUMN TYPE would fail at, perhaps after hours, and what depends on views in it
+    dependant (name, class, object, attnum, level) AS (
+        SELECT n.name, 'pg_class'::regclass::oid, n.attrelid, n.attnum::integer, 0 FROM narrow AS n
+        UNION SELECT CASE t.level WHEN 0 THEN t.name ELSE c.oid::regclass::text END,
+               CASE WHEN r.oid IS NULL THEN d.classid ELSE t.class END,
+               COALESCE(r.ev_class, d.objid), 0, t.level + 1
+        FROM dependant AS t
+             JOIN pg_class AS c ON t.class = 'pg_class'::regclass AND c.oid = t.object
+                  AND (t.level = 0 OR c.relkind IN ('v', 'm') AND c.relowner = owner)
+             JOIN pg_type AS y ON y.oid = c.reltype
+             CROSS JOIN LATERAL (VALUES (t.class, c.oid), ('pg_type'::regclass, y.oid),
+                                        ('pg_type'::regclass, y.typarray)) AS o (class, object)
+             JOIN pg_depend AS d ON d.refclassid = o.class AND d.refobjid = o.object
+             LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
+             LEFT JOIN pg_trigger AS g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid
+             -- a view is one by such a rule, and depends on itself
+             LEFT JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+                                      AND r.ev_type = '1'
+        WHERE CASE WHEN t.level > 0 THEN d.deptype <> 'i' AND r.ev_class IS DISTINCT FROM c.oid
+                   ELSE (d.refclassid, d.refobjsubid) = (t.class, t.attnum)
+                        AND (d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass,
+                                           'pg_trigger'::regclass, 'pg_policy'::regclass,
+                                           'pg_publication_rel'::regclass)
+                             OR (e.adrelid, e.adnum) <> (c.oid, t.attnum)) END
+          -- a partition has its trigger from its parent; views can name each other
+          AND COALESCE(g.tgparentid, 0) = 0 AND t.level < 100),
+    -- what can be created again has no fault
+    recreated AS (
+        SELECT t.name, t.class, t.object, t.level, k.oid::regclass AS relation, CASE
+            WHEN k.oid IS NULL THEN ''
+            WHEN k.relowner <> owner THEN format(' of %I', pg_get_userbyid(k.relowner))
+            -- its owner could put another object in its place
+            WHEN s.rolsuper AND NOT instaid._is_superusers_schema(k.relnamespace)
+                THEN ' in a schema of another role'
+            -- pg_get_viewdef() locks them
+            WHEN EXISTS (SELECT FROM pg_rewrite AS w
+                              JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass
+                                                 AND d.objid = w.oid
+                                                 AND d.refclassid = 'pg_class'::regclass
+                              JOIN pg_class AS u ON u.oid = d.refobjid AND u.relowner <> owner
+                              JOIN pg_roles AS o ON o.oid = u.relowner AND NOT o.rolsuper
+                         WHERE w.ev_class = k.oid) THEN ', which names tables of other owners'
+            WHEN k.relpersistence = 't' OR r.ev_enabled <> 'O' OR i.indisclustered
+                 OR c.reltablespace <> 0
+                 OR EXISTS (SELECT FROM pg_trigger AS p
+                            WHERE g.oid IN (p.oid, p.tgparentid) AND p.tgenabled <> 'O')
+                 OR EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = t.class
+                            AND d.objid = t.object AND d.deptype IN ('e', 'x'))
+                 OR EXISTS (SELECT FROM pg_seclabel AS l
+                            WHERE l.classoid = t.class AND l.objoid = t.object)
+                 OR EXISTS (SELECT FROM pg_class AS o
+                            WHERE o.oid = c.reltoastrelid AND o.reloptions IS NOT NULL)
+                 OR EXISTS (SELECT FROM aclexplode(c.relacl) AS x WHERE x.grantor <> owner)
+                 OR EXISTS (SELECT FROM pg_attribute AS a JOIN pg_type AS y ON y.oid = a.atttypid
+                                 LEFT JOIN LATERAL aclexplode(a.attacl) AS x ON true
+                            WHERE a.attrelid = c.oid AND a.attnum > 0
+                              AND (x.grantor <> owner OR a.attoptions::text ~ 'n_distinct'
+                                   OR COALESCE(a.attstattarget, -1) <> -1
+                                   OR a.attcompression <> '' OR a.attstorage <> y.typstorage))
+                THEN ', which cannot be created again as it is' END AS fault
+        FROM dependant AS t JOIN pg_roles AS s ON s.oid = owner
+             LEFT JOIN pg_class AS c ON t.class = 'pg_class'::regclass AND c.oid = t.object
+                                    AND c.relkind IN ('v', 'm', 'i')
+             LEFT JOIN pg_index AS i ON i.indexrelid = c.oid
+             LEFT JOIN pg_rewrite AS r ON t.class = 'pg_rewrite'::regclass AND r.oid = t.object
+             LEFT JOIN pg_trigger AS g ON t.class = 'pg_trigger'::regclass AND g.oid = t.object
+             LEFT JOIN pg_class AS k ON k.oid = COALESCE(i.indrelid, c.oid, r.ev_class, g.tgrelid)
+        WHERE t.level > 0),
+    obstacle (name, description) AS (
+        SELECT r.name, pg_describe_object(r.class, r.object, 0) || r.fault FROM recreated AS r
+        UNION SELECT n.name, 'the partition key'
+        FROM narrow AS n JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass
+                                            AND d.objid = n.attrelid AND d.objsubid = n.attnum
+        WHERE d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
+        UNION
+        SELECT n.name, format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
+        FROM narrow AS n JOIN pg_attribute AS u ON u.atttypid = n.reltype
+        UNION SELECT n.name, CASE
+            WHEN n.typtype = 'd' THEN 'its domain'
+            WHEN n.reloftype <> 0 THEN 'the type of its table'
+            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END FROM narrow AS n
+        UNION
+        -- PostgreSQL checks a foreign key again, in both tables
+        SELECT n.name, format('table %s of %I', c.oid::regclass, pg_get_userbyid(c.relowner))
+        FROM narrow AS n
+             LEFT JOIN pg_constraint AS k ON k.contype = 'f'
+                       AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
+                            OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
+             JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
+                               AND c.relowner <> owner)
+    SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
+                     ORDER BY t.attrelid),
+           -- in the order of an INSERT: its table, and then the older ones that it refers to
+           string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
+               FILTER (WHERE t.attrelid <> _widening_plan.table_name),
+           -- of the owner's tables only: pg_total_relation_size() waits for locks
+           (SELECT string_agg(n.name || CASE WHEN n.attrelid = ANY (tables_of_citus) THEN ''
+                       ELSE format(' (%s)',
+                                   pg_size_pretty(pg_total_relation_size(n.attrelid))) END,
+                              ', ' ORDER BY n.name)
+            FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
+           (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
+            FROM obstacle AS o),
+           -- readers lock a view before what it names
+           (SELECT array_agg(format('ALTER TABLE %s OWNER TO %s', r.relation, owner)
+                             ORDER BY r.level DESC, r.relation)
+            FROM (SELECT r.relation, max(r.level) FROM recreated AS r
+                  WHERE r.relation NOT IN (SELECT n.attrelid FROM narrow AS n)
+                  GROUP BY r.relation) AS r (relation, level)),
+           r.classes, r.objects
+    INTO statements, other_tables, sizes, obstacles, locks, classes, objects
+    FROM altered AS t, (SELECT array_agg(r.class ORDER BY r.level, r.object) AS classes,
+                               array_agg(r.object ORDER BY r.level, r.object) AS objects
+                        FROM (SELECT r.class, r.object, max(r.level) FROM recreated AS r
+                              GROUP BY r.class, r.object) AS r (class, object, level)) AS r
+    GROUP BY r.classes, r.objects;
+    IF obstacles IS NULL THEN
+        SELECT array_agg(r.removal ORDER BY o.n DESC) FILTER (WHERE c.n = 1),
+               array_agg(c.command ORDER BY o.n, c.n)
+        INTO removals, creations
+        FROM unnest(classes, objects) WITH ORDINALITY AS o (class, object, n)
+             CROSS JOIN LATERAL instaid._recreation(o.class, o.object) AS r
+             CROSS JOIN LATERAL unnest(r.creation) WITH ORDINALITY AS c (command, n);
+    END IF;
+END $$;
+
+-- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
+-- cannot use the next_id() of the shard; null if there are none.
+CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
+                                        sequence regclass) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH RECURSIVE entrance (relid) AS (
+        SELECT d.relid FROM instaid._descendants(table_name) AS d
+        UNION SELECT r.ev_class
+        FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+                                              AND d.refobjid = e.relid
+                                              AND d.classid = 'pg_rewrite'::regclass
+             JOIN pg_rewrite AS r ON r.oid = d.objid
+             -- any role can create a view; rows pass it with the rights of its owner
+             JOIN pg_class AS v ON v.oid = r.ev_class
+                  AND has_any_column_privilege(v.relowner, e.relid, 'INSERT')),
+    inserter AS (
+        SELECT DISTINCT x.grantee AS role, CASE x.grantee WHEN 0 THEN 'PUBLIC'
+                                           ELSE x.grantee::regrole::text END AS name
+        FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
+             JOIN pg_attribute AS a ON a.attrelid = c.oid
+             CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
+                                           || a.attacl) AS x WHERE x.privilege_type = 'INSERT')
+    SELECT string_agg(format('GRANT %s TO %s;', r, i.name), ' ' ORDER BY i.name, r)
+    FROM inserter AS i CROSS JOIN LATERAL instaid._missing_rights(i.role, schema_name, sequence)
+                                          AS r;
+END;
+
+CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
+                                     dry_run boolean DEFAULT false) RETURNS SETOF text
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
+    SET standard_conforming_strings = on SET quote_all_identifiers = off
+    SET default_tablespace = '' AS $$
+DECLARE
+    main record;
+    shard record;
+    descendants oid[];
+    others text;
+    is_ours boolean;
+    other record;
+    widening record;
+    alter_column text;
+    serial regclass;
+    statements text[];
+    statement text;
+    highest bigint;
+    next_id bigint;
+    grants text;
+    unreferenced text;
+BEGIN
+    PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
+        'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
+    PERFORM instaid._check_read_committed('adopt_column') WHERE NOT dry_run;
+    PERFORM instaid._check_name('column', column_name);
+    -- before pg_get_expr(), which waits for a lock on the table
+    PERFORM instaid._check_table_owner(table_name);
+    SELECT format('%s.%I', table_name, column_name) AS name, c.relkind,
+           c.relowner::regrole AS owner, n.nspname, a.attnum, a.atttypid, a.attidentity,
+           a.attgenerated, pg_get_expr(d.adbin, d.adrelid) AS default_text,
+           format('%I.next_id()', n.nspname) AS new_default,
+           (SELECT i.inhparent::regclass FROM pg_inherits AS i
+            WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
+                                    AND a.attnum > 0 AND NOT a.attisdropped
+         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE c.oid = table_name;
+    IF main.attnum IS NULL THEN
+        RAISE undefined_column USING
+            MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
+    ELSIF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column %s cannot have a default of its own', main.name),
+            DETAIL = CASE WHEN main.parent IS NOT NULL
+                          THEN format('It is inherited: adopt the column of %s.', main.parent)
+                          WHEN main.attgenerated <> '' THEN 'It is a generated column.'
+                          ELSE 'It is not a column of a table.' END;
+    END IF;
+    SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', main.nspname),
+            HINT = 'create_shard() and adopt_shard() make a schema a shard.';
+    ELSIF main.atttypid NOT IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'),
+                                'integer'::regtype, 'smallint'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column %s is of type %s', main.name, main.atttypid::regtype),
+            DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
+    END IF;
+    -- A default runs with the rights of all who insert, and its name could find each of these.
+    SELECT string_agg(format('%s of %I', u.name, pg_get_userbyid(u.owner)), ', ' ORDER BY u.name)
+               FILTER (WHERE NOT instaid._can_trust(main.owner, u.owner)), bool_and(u.is_ours)
+    INTO others, is_ours
+    FROM (SELECT format('schema %I', n.nspname), n.nspowner, NULL::boolean
+          FROM pg_namespace AS n WHERE n.nspname = main.nspname
+          UNION ALL
+          SELECT format('%I.%I(%s)', main.nspname, p.proname, oidvectortypes(p.proargtypes)),
+                 -- the next_id() of the SQL edition's adopt_shard() has a parsed body
+                 p.proowner, p.oid = d.oid OR p.prolang = d.prolang OR p.prosqlbody IS NOT NULL
+          FROM pg_proc AS d JOIN pg_proc AS p ON p.pronamespace = d.pronamespace
+               AND (p.oid = d.oid OR p.proname = 'next_id' AND p.pronargs = p.pronargdefaults)
+          WHERE d.oid = shard.declaration) AS u (name, owner, is_ours);
+    IF others IS NOT NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('other roles could replace %s', main.new_default),
+            DETAIL = format('Table %s belongs to %s. These do not: %s.', table_name, main.owner,
+                            others),
+            HINT = format('Let the column use a shard of %s, or of a superuser. If you trust the'
+                          ' other roles, set its default yourself.', main.owner);
+    ELSIF NOT is_ours THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('%s is no function of shard %s', main.new_default, shard.shard_id),
+            DETAIL = 'Its language is another one.',
+            HINT = 'Let its owner create it again, as instaid.create_shard() does.';
+    END IF;
+    SELECT array_agg(d.relid),
+           string_agg(format('%s belongs to %s', d.relid::regclass, d.owner), ', ')
+               FILTER (WHERE d.owner <> main.owner)
+    INTO descendants, others FROM instaid._descendants(table_name) AS d;
+    IF others IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column %s is inherited by tables of other owners', main.name),
+            DETAIL = format('%s. Table %s belongs to %s.', others, table_name, main.owner),
+            HINT = 'Give all of them to one owner, or detach those of other owners.';
+    END IF;
+    SELECT d.adrelid::regclass AS name, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
+    FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE d.adrelid = ANY (descendants) AND a.attname = column_name
+      -- pg_get_expr() waits for a lock on the table: it must not read those of others
+      AND CASE WHEN d.adrelid = ANY (descendants)
+               THEN pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM main.default_text END;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('column %s.%I has a default of its own', other.name, column_name),
+            DETAIL = format('Its default is %s. The default of %s would replace it.',
+                            other.default_text, main.name), HINT = 'Drop that default first.';
+    END IF;
+    widening := instaid._widening_plan(table_name, main.attnum, main.owner);
+    IF widening.of_citus IS NOT NULL AND main.default_text IS DISTINCT FROM main.new_default THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('Citus cannot change the default of column %s', main.name),
+            DETAIL = format('It is %s.', widening.of_citus),
+            HINT = CASE WHEN main.attidentity <> ''
+                        THEN 'Create another table, distribute it, and copy the rows.'
+                        ELSE 'Call undistribute_table() before, and distribute it afterwards.' END;
+    ELSIF widening.obstacles IS NOT NULL THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
+                             main.name), DETAIL = widening.obstacles || '.',
+            HINT = 'Drop what prevents it, and create that again afterwards.';
+    END IF;
+
+    statements := widening.locks || format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
+                                           widening.other_tables || ', ', table_name);
+    IF NOT dry_run THEN
+        PERFORM instaid._execute_as(main.owner, s.command) FROM unnest(statements) AS s (command);
+        -- the locks can have waited for a change
+        IF (SELECT (p.statements, p.removals, p.creations) IS DISTINCT FROM
+                   (widening.statements, widening.removals, widening.creations)
+            FROM instaid._widening_plan(table_name, main.attnum, main.owner) AS p) THEN
+            RAISE serialization_failure USING
+                MESSAGE = format('what depends on %s has changed meanwhile', main.name),
+                HINT = 'Repeat the call.';
+        END IF;
+    END IF;
+    highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
+                                                 column_name, table_name))::bigint;
+    next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
+                        instaid.min_id(clock_timestamp(), shard.epoch));
+    IF highest > next_id THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column %s has values above the next ID of shard %s',
+                             main.name, shard.shard_id),
+            DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin'
+                            ' above %s.', highest, instaid.extract_timestamp(highest, shard.epoch),
+                            next_id),
+            HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day',
+                                                       shard.epoch)
+                        THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
+                                    shard.sequence, highest, shard.epoch)
+                        ELSE 'Give those rows other values.' END;
+    END IF;
+
+    -- First the default, which need not fit the new type, and then the sequence of a serial
+    -- column, unless something else uses it: Citus widens no column that one depends on.
+    alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
+    serial := pg_get_serial_sequence(table_name::text, column_name);
+    statements := array_remove(statements || widening.removals || ARRAY[
+        CASE WHEN main.attidentity <> '' THEN alter_column || ' DROP IDENTITY'
+             WHEN main.default_text <> main.new_default THEN alter_column || ' DROP DEFAULT' END,
+        CASE WHEN main.default_text = format('nextval(''%s''::regclass)',
+                                             replace(serial::text, '''', ''''''))
+             THEN format(CASE WHEN EXISTS (
+                     SELECT FROM pg_depend AS d
+                          LEFT JOIN (pg_attrdef AS a JOIN pg_attribute AS t
+                                     ON t.attrelid = a.adrelid AND t.attnum = a.adnum)
+                          ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+                             AND a.adrelid = ANY (descendants) AND t.attname = column_name
+                     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
+                       AND d.deptype = 'n' AND a.oid IS NULL)
+                 THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial) END]
+        || widening.statements
+        || CASE WHEN main.default_text IS DISTINCT FROM main.new_default
+                THEN alter_column || ' SET DEFAULT ' || main.new_default END
+        || widening.creations, NULL);
+    SELECT string_agg(format('%s.%I', a.attrelid::regclass, a.attname), ', '
+                      ORDER BY a.attrelid::regclass::text, a.attnum) INTO unreferenced
+    FROM pg_class AS t JOIN pg_class AS c ON c.relnamespace = t.relnamespace
+                            AND c.relowner = t.relowner AND c.relkind IN ('r', 'p')
+         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND a.attinhcount = 0
+    WHERE t.oid = table_name AND (c.oid, a.attnum) <> (t.oid, main.attnum)
+      AND a.atttypid = ANY ('{integer,smallint,integer[],smallint[]}'::regtype[])
+      AND EXISTS (
+          SELECT FROM unnest('{$,s$,es$,ies$}'::text[], '{"","","",y}'::text[]) AS e (plural, one)
+               CROSS JOIN LATERAL concat('_', regexp_replace(t.relname, e.plural, e.one), '_id')
+                   AS n (name)
+          WHERE right('_' || rtrim(a.attname, 's'), length(n.name)) = n.name)
+      AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.contype = 'f' AND k.conrelid = c.oid
+                                                       AND a.attnum = ANY (k.conkey));
+    IF unreferenced IS NOT NULL THEN
+        RAISE NOTICE 'integer columns are named like references to %, and stay as they are',
+            table_name USING DETAIL = format('They are %s.', unreferenced),
+            HINT = 'Widen those that will hold its IDs, or give them foreign keys first.';
+    END IF;
+    IF cardinality(statements) = 1 THEN
+        RAISE NOTICE 'column % has the IDs of shard % already', main.name, shard.shard_id;
+        RETURN;
+    END IF;
+
+    IF widening.sizes IS NOT NULL THEN
+        RAISE NOTICE 'integer columns become bigint, which rewrites their tables'
+            USING DETAIL = format('They are %s.', widening.sizes);
+    END IF;
+    grants := instaid._missing_grants(table_name, shard.schema_name, shard.sequence);
+    IF grants IS NOT NULL THEN
+        RAISE WARNING 'roles that can insert into % cannot take IDs of shard %', table_name,
+            shard.shard_id USING HINT = grants;
+    END IF;
+    FOREACH statement IN ARRAY statements LOOP
+        RETURN NEXT statement;
+        PERFORM instaid._execute_as(main.owner, statement) WHERE NOT dry_run;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION instaid.adopt_column IS 'make the next_id() of a shard the default of a '
+'serial, identity, integer or bigint column, which it widens with those that refer to it, and '
+'create views of them again; return the statements, which dry_run does not run; needs to own all';
 
 ---- One shard ID on two servers ----
 
@@ -2668,7 +3719,7 @@ BEGIN
             DETAIL = 'It is null or empty, contains a null, or has more than one dimension.',
             HINT = 'audit() looks at this server alone.';
     END IF;
-    SELECT n.nspname, n.oid INTO dblink
+    SELECT n.nspname, n.nspowner INTO dblink
     FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
     WHERE e.extname = 'dblink';
     IF NOT FOUND THEN
@@ -2676,7 +3727,7 @@ BEGIN
             DETAIL = 'audit_servers() asks the servers by dblink, which comes with PostgreSQL.',
             HINT = 'As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;';
     -- The owner of the schema could rename it, and give its name to another one.
-    ELSIF is_superuser AND NOT instaid._is_superusers_schema(dblink.oid) THEN
+    ELSIF NOT instaid._can_trust(current_user::regrole, dblink.nspowner) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I of extension dblink belongs to another role',
                              dblink.nspname),

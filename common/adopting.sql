@@ -15,8 +15,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE wrong_object_type USING
             MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.',
-            HINT = 'Pass the sequence that next_id() uses.';
+            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.';
     ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('sequence %s does not belong to the owner of shard %I',
@@ -30,35 +29,334 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
             DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
-            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.';
+            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.'
+                   || CASE main.proname WHEN 'next_ids' THEN '' ELSE ' If another shard has it: '
+                           || instaid._replacing(instaid._signature(function)) END;
     END IF;
     RETURN main.relowner;
 END $$;
 
--- Lock the tables that have a function as a default, and find the largest ID in them: those of its
--- owner, the schema's or a superuser, since any role can write such a default.  An ID that it
--- makes names the shard; the epoch, of its text or the default, gives that ID the clock's time.
-CREATE OR REPLACE FUNCTION instaid._take_over_ids(
-    schema_name text, INOUT shard_id integer, INOUT epoch timestamptz, renumber boolean,
-    adopted oid, adopted_owner regrole, sequence regclass, OUT youngest bigint)
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+-- The call of a function, with the values of its default arguments: no function that another role
+-- puts beside it is found in its place.
+CREATE OR REPLACE FUNCTION instaid._call_of(function oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, (
+                SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
+                           p.oid, a.place::integer), format_type(a.type, NULL)), ', '
+                           ORDER BY a.place)
+                FROM unnest(COALESCE(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes)
+                     WITH ORDINALITY AS a (type, mode, place)
+                WHERE COALESCE(a.mode, 'i') IN ('i', 'b')))
+            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+            WHERE p.oid = function);
+
+-- Let a function that is about to be called find what its text names without a schema: in its own
+-- search_path or its owner's, in its schema and in public.  Whoever can create functions and
+-- operators there, or has done so, could have the caller run them: nextval(text) and
+-- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets a search_path
+-- only if nobody but its owner and superusers can.  Otherwise the names of their objects are
+-- written out in its text.
+CREATE OR REPLACE FUNCTION instaid._qualify_names(function oid) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
-    function_name CONSTANT text := format('%I.next_id()', schema_name);
-    before bigint;
-    id bigint;
-    second_id bigint;
-    made_at timestamptz;
-    clock tstzrange;
-    literals timestamptz[];
-    named integer;
+    main record;
+    definition text;
+    path text[];
     part record;
-    left_out regclass[] := '{}';
-    highest bigint;
-    place text;
 BEGIN
+    SELECT p.proowner::regrole AS owner, n.nspname, (
+               SELECT c FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%') AS own_path, (
+               SELECT c FROM pg_db_role_setting AS s CROSS JOIN LATERAL unnest(s.setconfig) AS c
+               WHERE s.setrole IN (p.proowner, 0) AND c LIKE 'search_path=%' AND s.setdatabase IN (
+                   0, (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()))
+               ORDER BY s.setrole = 0, s.setdatabase = 0 LIMIT 1) AS role_path INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function;
+    path := ARRAY(SELECT replace(COALESCE(m.name[1], lower(m.name[2])), '""', '"')
+                  FROM regexp_matches(substr(COALESCE(main.own_path, main.role_path), 13),
+                                      '"((?:[^"]|"")+)"|([^\s,"]+)', 'g')
+                       WITH ORDINALITY AS m (name, place)
+                  ORDER BY m.place) || ARRAY[main.nspname, pg_get_userbyid(main.owner), 'public'];
+    IF NOT EXISTS (
+        WITH searched AS (SELECT n.* FROM pg_namespace AS n
+                          WHERE n.nspname = ANY (path) AND n.nspname <> 'pg_catalog')
+        SELECT FROM (
+            SELECT n.nspowner FROM searched AS n
+            UNION SELECT x.grantee FROM searched AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
+                  WHERE x.privilege_type = 'CREATE'
+            UNION SELECT p.proowner FROM searched AS n JOIN pg_proc AS p ON p.pronamespace = n.oid
+            UNION SELECT o.oprowner
+                  FROM searched AS n JOIN pg_operator AS o ON o.oprnamespace = n.oid
+            UNION SELECT t.typowner FROM searched AS n JOIN pg_type AS t ON t.typnamespace = n.oid
+            UNION SELECT c.relowner
+                  FROM searched AS n JOIN pg_class AS c ON c.relnamespace = n.oid) AS u (role)
+        WHERE instaid._can_trust(main.owner, u.role) IS NOT TRUE)
+    THEN
+        PERFORM instaid._execute_as(main.owner, format(
+            'ALTER FUNCTION %s SET search_path = %s, pg_temp', instaid._signature(function), (
+                SELECT string_agg(quote_ident(s.name), ', ' ORDER BY s.place)
+                FROM unnest(path) WITH ORDINALITY AS s (name, place))))
+        WHERE main.own_path IS NULL;
+        RETURN;
+    END IF;
+    PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RESET search_path',
+                                                   instaid._signature(function)))
+    WHERE main.own_path IS NOT NULL;
+    definition := pg_get_functiondef(function);
+    FOR part IN
+        SELECT DISTINCT ON (o.is_function, o.relname)
+               replace(format('%I.%I', n.nspname, o.relname), '\', '\\') AS name, o.relkind,
+               regexp_replace(quote_ident(o.relname), '(\W)', '\\\1', 'g') AS pattern,
+               CASE WHEN quote_ident(o.relname) LIKE '"%' THEN 'g' ELSE 'gi' END AS flags
+        FROM (SELECT false, c.relname, c.relnamespace, c.relowner, c.relkind
+              FROM pg_class AS c
+              WHERE c.relkind IN ('S', 'r', 'p', 'v') AND c.relpersistence <> 't'
+              UNION ALL
+              SELECT true, p.proname, p.pronamespace, p.proowner, 'f' FROM pg_proc AS p)
+              AS o (is_function, relname, relnamespace, relowner, relkind)
+             JOIN pg_namespace AS n ON n.oid = o.relnamespace AND n.nspname = ANY (path)
+             JOIN pg_roles AS r ON r.oid = o.relowner
+        WHERE strpos(lower(definition), lower(o.relname)) > 0 AND n.nspname <> 'pg_catalog'
+          -- a name must not end the dollar quotes
+          AND (r.rolsuper OR r.oid = main.owner) AND strpos(n.nspname || o.relname, '$') = 0
+        ORDER BY o.is_function, o.relname, array_position(path, n.nspname::text)
+    LOOP
+        definition := CASE part.relkind
+            WHEN 'S' THEN regexp_replace(definition, format('''\s*%s\s*''', part.pattern),
+                                         quote_literal(replace(part.name, '\\', '\')), part.flags)
+            WHEN 'f' THEN regexp_replace(definition, format('(?<![\w$."])%s(?=\s*\()',
+                                                            part.pattern), part.name, part.flags)
+            ELSE regexp_replace(definition, format('(\m(?:FROM|JOIN|INSERT\s+INTO|UPDATE)\s+)'
+                                                   '%s(?![\w$.])', part.pattern),
+                                '\1' || part.name,
+                                part.flags || 'i') END;
+    END LOOP;
+    PERFORM instaid._execute_as(main.owner, definition)
+    WHERE definition <> pg_get_functiondef(function);
+END $$;
+
+-- The sequences that this transaction has taken values of.
+CREATE OR REPLACE FUNCTION instaid._used_sequences() RETURNS oid[]
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT COALESCE(array_agg(c.oid), '{}')
+            FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation AND c.relkind = 'S'
+                 JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database()
+            WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation'
+              AND l.mode = 'RowExclusiveLock');
+
+-- The last value that this session has taken of a sequence; null if there is none.
+CREATE OR REPLACE FUNCTION instaid._session_value(role regrole, sequence oid) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN instaid._execute_as(role, format('SELECT currval(%L)', sequence))::bigint;
+EXCEPTION WHEN object_not_in_prerequisite_state OR insufficient_privilege THEN
+    RETURN NULL;
+END $$;
+
+-- Call a copy as its owner.
+CREATE OR REPLACE FUNCTION instaid._call_copy(function oid) RETURNS text
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner regrole;
+    needs_names boolean;
+    result text;
+BEGIN
+    SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
+    INTO owner, needs_names FROM pg_proc AS p WHERE p.oid = function;
+    LOOP
+        BEGIN
+            PERFORM instaid._qualify_names(function) WHERE needs_names;
+            result := instaid._execute_as(owner, 'SELECT ' || instaid._call_of(function));
+            EXIT;
+        EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
+                       OR invalid_schema_name THEN
+            IF needs_names THEN
+                RAISE invalid_parameter_value USING
+                    MESSAGE = format('%s names what is not found: %s',
+                                     instaid._signature(function), SQLERRM),
+                    DETAIL = 'Names without a schema are looked for in its own search_path or its'
+                             ' owner''s, its schema and public, among objects of its owner and of'
+                             ' superusers.',
+                    HINT = 'Write the schemas into its text, and try again. To let it return IDs'
+                           ' of a new shard: ' || instaid._replacing(instaid._signature(function));
+            END IF;
+            needs_names := true;
+        END;
+    END LOOP;
+    RETURN result;
+END $$;
+
+-- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
+-- one that the first call locked and the second moved, whatever names it, or else one that was in
+-- use before.  nextval() keeps its lock until the transaction ends.
+CREATE OR REPLACE FUNCTION instaid._try_copy(function oid, OUT ids bigint[], OUT sequence regclass,
+                                             OUT made_at timestamptz)
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET timezone = 'UTC' AS $$
+DECLARE
+    owner CONSTANT regrole := (SELECT p.proowner FROM pg_proc AS p WHERE p.oid = function);
+    used oid[] := instaid._used_sequences();
+    first bigint[];
+    part record;
+BEGIN
+    -- its text can mean the time zone of its callers
+    PERFORM set_config('timezone', s.reset_val, true) FROM pg_settings AS s
+    WHERE s.name = 'TimeZone';
+    ids[1] := instaid._call_copy(function)::bigint;
+    made_at := clock_timestamp();
+    used := COALESCE((SELECT array_agg(s) FROM unnest(instaid._used_sequences()) AS s
+                      WHERE s <> ALL (used)), used);
+    first := ARRAY(SELECT instaid._session_value(owner, s) FROM unnest(used) AS s);
+    ids[2] := instaid._call_copy(function)::bigint;
+    -- if it also has a log with numbers of its own, the one whose low bits are in the IDs
+    SELECT u.sequence, c.relowner::regrole AS relowner INTO part
+    FROM unnest(used, first) AS u (sequence, first) JOIN pg_class AS c ON c.oid = u.sequence
+         CROSS JOIN LATERAL instaid._session_value(owner, u.sequence) AS l (last)
+    WHERE l.last <> u.first
+    ORDER BY (instaid.extract_sequence(u.first), instaid.extract_sequence(l.last))
+             = (instaid.extract_sequence(ids[1]), instaid.extract_sequence(ids[2])) DESC LIMIT 1;
+    sequence := part.sequence;
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('%s takes no value of a sequence', instaid._signature(function)),
+            DETAIL = format('Two calls returned %s and %s.', COALESCE(ids[1]::text, 'null'),
+                            COALESCE(ids[2]::text, 'null')),
+            HINT = 'Let its columns default to a new shard: create_shard(), adopt_column().';
+    END IF;
+    PERFORM instaid._sequence_owner(function, sequence);
+    -- a superuser has the rights of all roles
+    IF part.relowner <> owner AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.oid = owner) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('sequence %s belongs to another role', sequence),
+            DETAIL = format('Role %s could set it back, and a superuser owns the function %s.',
+                            part.relowner, instaid._signature(function)),
+            HINT = 'Give both to one owner.';
+    END IF;
+    -- What is above the low bits of the sequence must not run into the shard ID.  Two calls in a
+    -- row, and some rows, do not show it; values whose bits of the shard ID are all 0 or 1 do.
+    BEGIN
+        -- Citus refuses to alter a sequence that it knows
+        PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
+        FOR n IN 0 .. 1 LOOP
+            PERFORM instaid._execute_as(part.relowner, format(
+                'ALTER SEQUENCE %s RESTART %s', sequence, GREATEST(q.seqmin, LEAST(q.seqmax,
+                    instaid.make_id(instaid.default_epoch() + interval '2 ms',
+                                    n * instaid._max_shard_id(), 0)))))
+            FROM pg_sequence AS q WHERE q.seqrelid = sequence;
+            ids := ids || instaid._call_copy(function)::bigint;
+        END LOOP;
+        RAISE SQLSTATE 'ID001';
+    EXCEPTION WHEN SQLSTATE 'ID001' THEN
+        IF cardinality(ids) < 4 THEN
+            RAISE;
+        END IF;
+    END;
+END $$;
+
+-- The statement that lets a copy return IDs of a new shard.
+CREATE OR REPLACE FUNCTION instaid._replacing(name text) RETURNS text
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    RETURN format('SELECT instaid.replace_copy(%L, %s);', name, instaid._free_shard_id());
+
+-- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
+-- the function's text, or the default one, if it gives the ID the clock's time.
+CREATE OR REPLACE FUNCTION instaid._read_layout(function oid, id bigint, made_at timestamptz,
+                                                INOUT epoch timestamptz, OUT shard_id integer)
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET standard_conforming_strings = on AS $$
+DECLARE
+    zone CONSTANT text := (SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'TimeZone');
+    source CONSTANT text := pg_get_functiondef(function);
+    schema_name CONSTANT text := (SELECT n.nspname FROM pg_proc AS p JOIN pg_namespace AS n
+                                  ON n.oid = p.pronamespace WHERE p.oid = function);
+    name CONSTANT text := instaid._signature(function);
+    epochs timestamptz[] := ARRAY(
+        SELECT to_timestamp((m.literal[1]::numeric / u.unit)::double precision)
+        FROM regexp_matches(source, '\m(\d{13}|\d{10}(?:\.\d+)?)\M', 'g') AS m (literal)
+             CROSS JOIN (VALUES (1), (1000)) AS u (unit)
+        WHERE m.literal[1] !~ '^\d{13}$' OR u.unit = 1000);
+    literal text;
+    layout record;
+    seen timestamptz;
+BEGIN
+    IF id IS NULL OR id < 0 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('%s returns %s', name, COALESCE('IDs below 0', 'null')),
+            DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
+                                ' The 34.8 years of its epoch are over, or its clock and its epoch'
+                                ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
+            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(name);
+    END IF;
+    FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
+                                                   'g') AS m
+    LOOP
+        BEGIN
+            -- a timestamp, or a timestamptz in the time zone of its callers
+            epochs := epochs || literal::timestamptz || (literal::timestamp AT TIME ZONE zone);
+        EXCEPTION WHEN data_exception THEN
+            CONTINUE;
+        END;
+    END LOOP;
+    -- the time of the ID, read in this layout or another one
+    SELECT l.* INTO layout
+    FROM (SELECT e, interval '1 s' FROM unnest(epochs) AS e
+          UNION ALL SELECT to_timestamp(0), interval '1 s'
+          UNION ALL SELECT instaid.default_epoch(), interval '20 ms') AS e (epoch, tolerance)
+         CROSS JOIN generate_series(16, 32) AS bits
+         CROSS JOIN unnest('{0.001,1}'::numeric[]) AS unit
+         CROSS JOIN LATERAL (
+        SELECT e.epoch, bits, unit, CASE WHEN (id >> bits) * unit < 5000000000
+               THEN e.epoch + (id >> bits) * unit * interval '1 s' END AS issued_at) AS l
+    -- a function can use now(), which is the time when the transaction began
+    WHERE l.issued_at BETWEEN now() - e.tolerance AND made_at + e.tolerance
+    ORDER BY LEAST(abs(extract(epoch FROM l.issued_at - made_at)),
+                   abs(extract(epoch FROM l.issued_at - now()))) LIMIT 1;
+    IF (layout.bits, layout.unit) <> (23, 0.001) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of %s have another layout', name),
+            DETAIL = format('It returned %s: the time since %s in %s, and %s bits. Instagram''s'
+                            ' has milliseconds, and 23 bits.', id, layout.epoch,
+                            CASE layout.unit WHEN 1 THEN 'seconds' ELSE 'milliseconds' END,
+                            layout.bits),
+            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(name);
+    END IF;
+    seen := date_trunc('milliseconds', made_at) - (id >> 23) * interval '1 ms';
+    IF epoch <> COALESCE(layout.epoch, CASE WHEN abs(extract(epoch FROM epoch - seen)) < 1
+                                            THEN epoch END, 'infinity')
+       OR COALESCE(epoch, layout.epoch) IS NULL THEN
+        IF extract(milliseconds FROM seen)::integer % 1000 < 20 THEN
+            seen := date_trunc('seconds', seen);
+        END IF;
+        seen := COALESCE(layout.epoch, seen);
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('the epoch of %s is not %s', name,
+                             COALESCE(epoch::text, 'in its text')),
+            DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
+                            ' %s.', id, seen),
+            HINT = format('If it is: SELECT instaid.adopt_shard(%L, epoch => %L); If not: %s',
+                          schema_name, seen, instaid._replacing(name));
+    END IF;
+    epoch := COALESCE(epoch, layout.epoch);
+    shard_id := instaid.extract_shard_id(id);
+END $$;
+
+-- Lock the tables that have functions as a default, and find the largest ID in them, and the shard
+-- IDs of the newest rows: in tables of the functions' owner, the schema's or a superuser, since
+-- any role can write such a default.
+CREATE OR REPLACE FUNCTION instaid._lock_tables_of(schema oid, functions oid[], owner regrole,
+                                                   OUT largest bigint, OUT place text,
+                                                   OUT shard_ids integer[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    part record;
+    seen record;
+    left_out regclass[] := '{}'::regclass[];
+BEGIN
+    shard_ids := '{}';
     FOR part IN
         SELECT c.oid::regclass AS relation, t.attname, c.relowner::regrole AS owner,
-               (o.rolsuper OR o.oid IN (adopted_owner, n.nspowner)) AND pg_has_role(o.oid, 'USAGE')
+               (o.rolsuper OR o.oid IN (_lock_tables_of.owner, n.nspowner))
+               AND pg_has_role(o.oid, 'USAGE')
                AND (NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace))
                AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
                                WHERE h.owner <> c.relowner) AS is_ours,
@@ -67,8 +365,8 @@ BEGIN
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
              JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_roles AS o ON o.oid = c.relowner
              JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-             JOIN pg_namespace AS n ON n.nspname = schema_name
-        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = adopted
+             JOIN pg_namespace AS n ON n.oid = schema
+        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = ANY (functions)
           AND d.classid = 'pg_attrdef'::regclass
           AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
     LOOP
@@ -78,201 +376,331 @@ BEGIN
         END IF;
         PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
                                                        part.relation));
-        IF part.has_ids THEN
-            highest := instaid._execute_as(part.owner, format('SELECT max(%I)::bigint FROM %s',
-                                                              part.attname, part.relation));
-            IF youngest IS NULL OR highest > youngest THEN
-                youngest := highest;
-                place := format('%s.%I', part.relation, part.attname);
-            END IF;
+        CONTINUE WHEN NOT part.has_ids;
+        SELECT r[1] AS largest, r[2:] AS shard_ids INTO seen
+        FROM CAST(instaid._execute_as(part.owner, format(
+            -- An index gives them.  A value below a day after the epoch is no such ID.
+            'SELECT ARRAY[max(r.id)] || array_agg(DISTINCT instaid.extract_shard_id(r.id)::bigint)'
+            ' FILTER (WHERE r.id > instaid.make_id(instaid.default_epoch() + ''1 day'', 0, 0))'
+            ' FROM (SELECT %1$I::bigint AS id FROM %2$s WHERE %1$I IS NOT NULL'
+            ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation)) AS bigint[])
+            AS r;
+        shard_ids := shard_ids || seen.shard_ids;
+        IF largest IS NULL OR seen.largest > largest THEN
+            largest := seen.largest;
+            place := format('%s.%I', part.relation, part.attname);
         END IF;
     END LOOP;
     IF left_out <> '{}' THEN
-        RAISE WARNING 'tables of other owners have IDs of schema %', quote_ident(schema_name) USING
+        RAISE WARNING 'tables of other owners have IDs of schema %',
+            (SELECT quote_ident(n.nspname) FROM pg_namespace AS n WHERE n.oid = schema) USING
             DETAIL = format('Their rows are not read: %s.', array_to_string(left_out, ', ')),
             HINT = 'If their largest ID is ahead of the clock, pass it to instaid.advance_past().';
     END IF;
+END $$;
 
-    -- Another session can have adopted the schema while this one waited.
-    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, adopted);
-    -- so that currval() works
-    before := instaid._execute_as(adopted_owner, format('SELECT nextval(%L)', sequence::oid));
-    id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
-    second_id := instaid._execute_as(adopted_owner, format('SELECT %s', function_name));
-    -- A function can use now(), which is the time when the transaction began.
-    clock := tstzrange(now() - interval '1 s', clock_timestamp() + interval '1 s');
-    SELECT array_agg(e.epoch), COALESCE(_take_over_ids.epoch, min(e.epoch) FILTER (
-               WHERE instaid.extract_timestamp(id, e.epoch) <@ clock), instaid.default_epoch())
-    INTO literals, epoch
-    FROM regexp_matches(pg_get_functiondef(adopted), '\m\d{13}\M', 'g') AS m (literal)
-         CROSS JOIN LATERAL (SELECT to_timestamp(m.literal[1]::bigint / 1000.0)) AS e (epoch);
-    made_at := instaid.extract_timestamp(id, epoch);
-    -- With another layout, too, there is an epoch that gives the clock's time.  Where bits of the
-    -- sequence are read as the shard ID, a second ID has another one.
-    IF epoch <> ALL (literals) OR (made_at <@ clock) IS NOT TRUE
-       OR instaid.extract_shard_id(second_id) <> instaid.extract_shard_id(id) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of %s do not fit the layout, or epoch %s', function_name, epoch),
-            DETAIL = format('It returned %s and %s. With this epoch, the time of the first is %s.'
-                            ' The clock reads %s.%s', COALESCE(id::text, 'null'),
-                            COALESCE(second_id::text, 'null'), made_at, clock_timestamp(),
-                            ' Its text names epoch ' || array_to_string(literals, ', ') || '.'),
-            HINT = 'If the layout of its IDs is Instagram''s, pass the epoch that it subtracts. If'
-                   ' not, use create_shard() and adopt_column().';
-    ELSIF currval(sequence) = before THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('%s does not use sequence %s', function_name, sequence),
-            HINT = 'Pass the sequence that it uses.';
-    ELSIF youngest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
-            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
-                            ' reads %s.', youngest, place, epoch,
-                            instaid.extract_timestamp(youngest, epoch), clock_timestamp()),
-            HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
-    END IF;
-    named := instaid.extract_shard_id(id);
-    shard_id := COALESCE(shard_id, named);
-    IF named <> shard_id AND NOT renumber THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
-                             named, shard_id),
-            HINT = format('Pass %s. To change the number, also pass renumber => true.', named);
-    END IF;
-    IF youngest IS NOT NULL THEN
-        RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), youngest USING
-            DETAIL = format('It is the largest ID, in %s. Its time is %s.', place,
-                            instaid.extract_timestamp(youngest, epoch));
+-- Refuse a function that the owner of its schema could replace.
+CREATE OR REPLACE FUNCTION instaid._check_ruler(role regrole, schema oid, function oid)
+    RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner CONSTANT regrole := (SELECT n.nspowner FROM pg_namespace AS n WHERE n.oid = schema);
+    name CONSTANT text := instaid._signature(function);
+BEGIN
+    IF NOT instaid._can_trust(role, owner) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('schema of function %s belongs to another role', name),
+            DETAIL = format('Role %s, its owner, could replace functions of %s.', owner, role),
+            HINT = format('Give the function to that role: ALTER FUNCTION %s OWNER TO %s;',
+                          name, owner);
     END IF;
 END $$;
 
-CREATE OR REPLACE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
-                                    epoch timestamptz DEFAULT NULL, sequence regclass DEFAULT NULL,
-                                    renumber boolean DEFAULT false) RETURNS void
+-- Copies of the published function, and why one is not adopted, null if it is.  The first one of a
+-- schema is next_id(), or becomes it.
+CREATE OR REPLACE VIEW instaid._found_copies AS
+    WITH copy AS (
+        SELECT n.nspname AS schema_name, c.object, p.oid AS function, p.proowner, p.pronargs,
+               p.proname, instaid._find_function(n.nspname, 'next_id', '') AS next_id,
+               CASE WHEN p.oid IS NULL THEN 'is a default'
+                    WHEN pg_has_role(p.proowner, 'USAGE') IS NOT TRUE
+                    THEN format('belongs to %I', pg_get_userbyid(p.proowner))
+                    WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
+                    THEN format('belongs to %I, and its schema to %I',
+                                pg_get_userbyid(p.proowner), pg_get_userbyid(n.nspowner))
+                    WHEN p.prorettype <> 'bigint'::regtype OR p.proretset
+                    THEN 'returns ' || pg_get_function_result(p.oid)
+                    WHEN p.pronargs > p.pronargdefaults THEN 'has arguments' END AS reason,
+               n.nspname IN (SELECT s.schema_name FROM instaid._list_shards() AS s) AS is_shard
+        FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
+             LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid)
+    SELECT c.schema_name, c.object, c.function, row_number() OVER w AS place,
+           COALESCE(c.reason, CASE
+               WHEN c.is_shard THEN 'stands beside the next_id() of a shard'
+               WHEN c.next_id <> first_value(c.function) OVER w
+               THEN 'stands beside a next_id() that is not found to be a copy'
+               -- any role can create copies in some schemas
+               WHEN min(c.proowner) OVER s < max(c.proowner) OVER s
+                    AND (c.next_id IS NULL OR c.proowner <> first_value(c.proowner) OVER w)
+               THEN 'stands beside a copy of another owner' END) AS reason
+    FROM copy AS c
+    WINDOW s AS (PARTITION BY c.schema_name, c.reason IS NULL),
+           w AS (s ORDER BY c.function = c.next_id DESC NULLS LAST, c.pronargs,
+                 c.proname COLLATE "C");
+
+-- Adopt functions of a schema, next_id() or the one that becomes it first.  All were found to be
+-- copies, or the first is next_id().
+CREATE OR REPLACE FUNCTION instaid._adopt(schema_name text, functions oid[],
+                                          INOUT shard_id integer, INOUT epoch timestamptz,
+                                          renumber boolean)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
-    adopted CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
-    owner regrole;
+    next_id oid := instaid._find_function(schema_name, 'next_id', '');
+    main record;
+    taken record;
+    function oid;
+    seen record;
+    layout record;
+    named integer;
+    first_epoch timestamptz;
+    sequences regclass[] := '{}'::regclass[];
+    others text;
+    part record;
     other_use text;
-    youngest bigint;
+    made text;  -- the name of the function that is made
+    wrappers text[];
+    wrapper text;
 BEGIN
-    PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
-        'schema_name', schema_name, 'renumber', renumber));
     PERFORM instaid._check_read_committed('adopt_shard');
-    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, adopted);
-    SELECT p.proowner INTO owner FROM pg_proc AS p
-    WHERE p.oid = adopted AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
+    -- refuses an epoch that is out of range
+    PERFORM instaid.make_id(epoch, 0, 0, epoch),
+            instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
+    SELECT p.proname, p.pronargs, p.proacl, p.proowner::regrole AS owner, n.oid AS schema INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE p.oid = functions[1] AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
       AND NOT p.proretset;
     IF NOT FOUND THEN
         RAISE undefined_function USING
             MESSAGE = format('schema %I has no next_id() that returns bigint', schema_name),
-            DETAIL = CASE WHEN adopted IS NOT NULL THEN 'It returns ' || COALESCE(
-                               pg_get_function_result(adopted), 'nothing') || '.'
+            DETAIL = CASE WHEN next_id IS NOT NULL THEN 'It returns ' || COALESCE(
+                               pg_get_function_result(next_id), 'nothing') || '.'
                           ELSE format('There is no such %s.', CASE WHEN to_regnamespace(
                                quote_ident(schema_name)) IS NULL THEN 'schema'
                                ELSE 'function' END) END,
             HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
-    PERFORM instaid._check_owner(owner, 'function', format('%I.next_id()', schema_name));
-    -- or else the sequence that its text names
-    sequence := COALESCE(sequence, to_regclass(quote_ident(schema_name) || '.table_id_seq'), (
-        SELECT c.oid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE n.nspname = schema_name AND c.relkind = 'S' AND c.relowner = owner
-          AND strpos(pg_get_functiondef(adopted), c.relname) > 0
-        ORDER BY length(c.relname) DESC LIMIT 1),
-        (quote_ident(schema_name) || '.table_id_seq')::regclass);
-    PERFORM instaid._sequence_owner(adopted, sequence);
+    PERFORM instaid._check_owner(main.owner, 'function', instaid._signature(functions[1]));
+    PERFORM instaid._check_ruler(main.owner, main.schema, functions[1]);
 
     -- Citus replaces no function after a transaction has read by several connections.
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
-    -- _take_over_ids() locks its shards, too, where they are visible
+    -- The tables' shards are locked, too, where they are visible.
     PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
-    SELECT t.* INTO shard_id, epoch, youngest
-    FROM instaid._take_over_ids(schema_name, shard_id, epoch, renumber, adopted, owner,
-                                sequence) AS t;
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, adopted);
+    taken := instaid._lock_tables_of(main.schema, functions, main.owner);
+    -- while this waited, another session can have adopted the schema, or its owner changed it
+    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
+    IF (SELECT count(*) FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proowner = main.owner
+                                            AND p.pronamespace = main.schema)
+       < cardinality(functions) THEN
+        RAISE serialization_failure USING
+            MESSAGE = format('functions of schema %I were dropped or changed meanwhile',
+                             schema_name), HINT = 'Try again.';
+    END IF;
+
+    -- With another argument than its default, the function could mean another shard.
+    SELECT p.oid, format('%s.%I', a.adrelid::regclass, t.attname) AS name INTO part
+    FROM pg_proc AS p JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass
+                                         AND d.refobjid = p.oid
+         JOIN pg_attrdef AS a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+         JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+    WHERE p.oid = ANY (functions) AND p.pronargs > 0
+      AND a.adbin::text ~ format(':funcid %s [^({]*:args [(]', p.oid) LIMIT 1;
+    IF FOUND THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('the default of column %s passes an argument to %s', part.name,
+                             instaid._signature(part.oid)),
+            HINT = 'To let it return IDs of a new shard: '
+                   || instaid._replacing(instaid._signature(part.oid));
+    END IF;
+    wrappers := ARRAY(
+        SELECT format(
+            'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL'
+            ' UNSAFE %s RETURN ' || CASE p.pronargs WHEN 0 THEN '%1$I.next_id()'
+                ELSE 'CASE WHEN ROW(%5$s) IS NOT DISTINCT FROM ROW(%6$s) THEN %1$I.next_id() END'
+                END, schema_name, p.proname, pg_get_function_arguments(p.oid),
+            CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, (
+                SELECT string_agg('$' || g, ', ' ORDER BY g)
+                FROM generate_series(1, p.pronargs) AS g), pg_get_expr(p.proargdefaults, 0))
+        FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.oid <> COALESCE(next_id, 0));
+
+    FOREACH function IN ARRAY functions LOOP
+        seen := instaid._try_copy(function);
+        layout := instaid._read_layout(function, seen.ids[1], seen.made_at, _adopt.epoch);
+        IF layout.epoch <> first_epoch THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('functions of schema %I have several epochs', schema_name),
+                DETAIL = format('%s has %s, and %s has %s.', instaid._signature(functions[1]),
+                                first_epoch, instaid._signature(function), layout.epoch),
+                HINT = format('To let both return IDs of a new shard: %s SELECT'
+                              ' instaid.replace_copy(%L);',
+                              instaid._replacing(instaid._signature(functions[1])),
+                              instaid._signature(function));
+        END IF;
+        first_epoch := layout.epoch;
+        named := COALESCE(named, layout.shard_id);
+        sequences := sequences || seen.sequence;
+        others := NULLIF(concat_ws('; ', others, (
+            SELECT format('%s: %s', instaid._signature(function),
+                          string_agg(DISTINCT s::text, ', '))
+            FROM unnest(seen.ids) AS i CROSS JOIN LATERAL instaid.extract_shard_id(i) AS s
+            HAVING bool_or(s <> named))), '');
+    END LOOP;
+    epoch := first_epoch;
+    others := NULLIF(concat_ws('; ', others, (
+        SELECT 'the newest rows: ' || string_agg(DISTINCT s::text, ', ')
+        FROM unnest(taken.shard_ids) AS s HAVING bool_or(s <> named))), '');
+    shard_id := COALESCE(shard_id, named);
+    IF taken.largest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
+            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
+                            ' reads %s.', taken.largest, taken.place, epoch,
+                            instaid.extract_timestamp(taken.largest, epoch), clock_timestamp()),
+            HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
+    ELSIF others IS NOT NULL AND NOT renumber THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I name several shards', schema_name),
+            DETAIL = format('The first ID names shard %s. With other values of the sequence, or in'
+                            ' the tables, IDs name others: %s.', named, others),
+            HINT = format('To give new IDs one number: SELECT instaid.adopt_shard(%L, %s,'
+                          ' renumber => true);', schema_name, named);
+    ELSIF named <> shard_id AND NOT renumber THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
+                             named, shard_id),
+            HINT = format('Pass %s. To change the number, also pass renumber => true.', named);
+    END IF;
+    IF taken.largest IS NOT NULL THEN
+        RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), taken.largest USING
+            DETAIL = format('It is the largest ID, in %s. Its time is %s.', taken.place,
+                            instaid.extract_timestamp(taken.largest, epoch));
+    END IF;
+
+    -- Defaults follow the first function.
+    IF next_id IS NULL THEN
+        made := CASE main.pronargs WHEN 0 THEN main.proname ELSE 'next_id' END;
+        PERFORM instaid._execute_as(main.owner, CASE main.pronargs WHEN 0
+            THEN format('ALTER FUNCTION %s RENAME TO next_id', instaid._signature(functions[1]))
+            ELSE format('CREATE FUNCTION %I.next_id() RETURNS bigint LANGUAGE sql RETURN 0',
+                        schema_name) END);
+        next_id := instaid._find_function(schema_name, 'next_id', '');
+    END IF;
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, next_id);
 
     -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
     -- it declares, or uses as a default, must not be able to block its owner.
     SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
-    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.sequence = adopt_shard.sequence AND s.epoch <> adopt_shard.epoch
+    FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.objid
+         JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         CROSS JOIN LATERAL instaid._find_shard(n.nspname) AS s
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequences[1]
+      AND d.classid = 'pg_proc'::regclass AND s.sequence = sequences[1]
+      AND s.epoch <> _adopt.epoch
       AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
     UNION ALL
     SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
     FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
          JOIN pg_class AS t ON t.oid = a.adrelid
-    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = adopt_shard.sequence
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequences[1]
       AND d.classid = 'pg_attrdef'::regclass
       AND has_sequence_privilege(t.relowner, d.refobjid, 'USAGE, UPDATE')
       AND NOT EXISTS (SELECT FROM pg_depend AS f
                       WHERE f.classid = d.classid AND f.objid = d.objid
-                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = adopted)
+                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = ANY (functions))
     UNION ALL
     SELECT format('It also counts for %s.',
                   pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
     FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass
-      AND d.objid = adopt_shard.sequence AND d.deptype = 'i' LIMIT 1;
+      AND d.objid = sequences[1] AND d.deptype = 'i' LIMIT 1;
     IF FOUND THEN
         RAISE object_in_use USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence), DETAIL = other_use,
-            HINT = 'Pass the sequence and the epoch of next_id(). If a column uses this sequence,'
-                   ' too, give it another default first, for example with adopt_column().';
+            MESSAGE = format('%s cannot be the sequence of a shard', sequences[1]),
+            DETAIL = other_use,
+            HINT = 'If a column uses this sequence, too, give it another default first, for'
+                   ' example with adopt_column().';
     END IF;
-    PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, adopted, sequence, youngest);
-END $$;
-COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with the published function next_id() a '
-'shard that continues above its IDs; needs the rights of the owners of all that it changes';
+    -- so that a table can be dropped whose serial column had it
+    PERFORM instaid._execute_as(c.relowner, format('ALTER SEQUENCE %s OWNED BY NONE',
+                                                   sequences[1]))
+    FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.objid
+    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequences[1] AND d.deptype = 'a';
+    PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, next_id, sequences[1],
+                                     taken.largest);
 
--- The schemas with a copy of the published function that the caller may adopt, and the commands
--- that adopt it.  A function of another name becomes next_id(): defaults and callers follow it.
+    -- The others call it, and so does a function with the old name.  With other arguments than the
+    -- default, which could mean another shard, they return null.
+    FOREACH wrapper IN ARRAY wrappers LOOP
+        PERFORM instaid._execute_as(main.owner, wrapper);
+    END LOOP;
+    -- the function that was made has the rights of the one beside it
+    IF made IS NOT NULL THEN
+        PERFORM instaid._execute_as(main.owner, format(
+            'REVOKE ALL ON FUNCTION %1$s FROM PUBLIC; GRANT EXECUTE ON FUNCTION %1$s TO %2$s',
+            format('%I.%I()', schema_name, made),
+            string_agg(CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END,
+                       ', ')))
+        FROM aclexplode(COALESCE(main.proacl, acldefault('f', main.owner))) AS x;
+    END IF;
+    -- Who could take values of their sequences can take IDs.
+    PERFORM instaid._execute_as(CASE WHEN r LIKE '% ON SEQUENCE %' THEN q.relowner
+                                     ELSE main.owner END, format('GRANT %s TO %s', r, x.name))
+    FROM (SELECT DISTINCT a.grantee, CASE a.grantee WHEN 0 THEN 'PUBLIC'
+                                     ELSE a.grantee::regrole::text END AS name
+          FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+          WHERE c.oid = ANY (sequences[2:]) AND a.grantee <> c.relowner
+            AND a.privilege_type IN ('USAGE', 'UPDATE')) AS x
+         JOIN pg_class AS q ON q.oid = sequences[1]
+         CROSS JOIN LATERAL instaid._missing_rights(x.grantee, schema_name, sequences[1]) AS r;
+END $$;
+
+CREATE OR REPLACE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
+                                               epoch timestamptz DEFAULT NULL,
+                                               renumber boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
+        'schema_name', schema_name, 'renumber', renumber));
+    PERFORM instaid._adopt(schema_name, COALESCE(
+        (SELECT array_agg(c.function ORDER BY c.place) FROM instaid._found_copies AS c
+         WHERE c.schema_name = adopt_shard.schema_name AND c.reason IS NULL),
+        ARRAY[instaid._find_function(schema_name, 'next_id', '')]), shard_id, epoch, renumber);
+END $$;
+COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with copies of the published function a '
+'shard that continues above their IDs; needs the rights of the owners of all that it changes';
+
+-- The schemas with copies that the caller may adopt, and the copies of each.
 CREATE OR REPLACE FUNCTION instaid._find_copies(pattern text, OUT schemas text[],
-                                     OUT commands text[])
+                                                OUT functions text[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET quote_all_identifiers = off SET enable_nestloop = off AS $$
+    SET enable_nestloop = off SET jit = off AS $$
 DECLARE
     others text;
 BEGIN
-    WITH copy AS (
-        SELECT p.*, n.nspname, c.object, r.is_own,
-               instaid._find_function(n.nspname, 'next_id', '') AS next_id,
-               count(*) FILTER (WHERE p.pronargs = 0) OVER (PARTITION BY n.nspname, r.is_own) AS n
-        FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
-             LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
-             CROSS JOIN LATERAL pg_has_role(p.proowner, 'USAGE') AS r (is_own)
-        WHERE n.nspname LIKE pattern),
-    found AS (
-        SELECT c.*, (c.is_own AND (c.oid = c.next_id OR c.next_id IS NULL AND c.n = 1
-                     AND c.pronargs = 0 AND c.prorettype = 'bigint'::regtype
-                     AND NOT c.proretset)) IS TRUE AS is_ours
-        FROM copy AS c)
-    SELECT COALESCE(array_agg(f.nspname ORDER BY f.nspname) FILTER (WHERE f.is_ours), '{}'),
-           string_agg(f.object, ', ' ORDER BY f.object) FILTER (WHERE NOT f.is_ours),
-           array_agg(format(
-               CASE f.proname WHEN 'next_id' THEN 'SELECT instaid.adopt_shard(%2$L);'
-                    ELSE 'ALTER FUNCTION %1$s RENAME TO next_id;'
-                         ' SELECT instaid.adopt_shard(%2$L); CREATE FUNCTION %3$I.%4$I(%5$s)'
-                         ' RETURNS bigint LANGUAGE sql RETURN %3$I.next_id();%6$s' END,
-               f.object, f.nspname, f.nspname, f.proname, pg_get_function_arguments(f.oid),
-               concat(
-                   CASE WHEN pg_get_userbyid(f.proowner) <> current_user THEN format(
-                       ' ALTER FUNCTION %s OWNER TO %s;', f.object, f.proowner::regrole) END,
-                   format(' REVOKE ALL ON FUNCTION %s FROM PUBLIC;', f.object), (
-                   SELECT format(' GRANT EXECUTE ON FUNCTION %s TO %s;', f.object,
-                                 string_agg(COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', '))
-                   FROM aclexplode(COALESCE(f.proacl, acldefault('f', f.proowner))) AS x
-                        LEFT JOIN pg_roles AS r ON r.oid = x.grantee
-                   WHERE x.grantee <> f.proowner HAVING count(*) > 0))) ORDER BY f.nspname)
-           FILTER (WHERE f.is_ours)
-    INTO schemas, others, commands FROM found AS f;
+    WITH found AS MATERIALIZED (SELECT c.* FROM instaid._found_copies AS c
+                                WHERE c.schema_name LIKE pattern)
+    SELECT COALESCE(array_agg(s.schema_name ORDER BY s.schema_name), '{}'),
+           array_agg(s.functions ORDER BY s.schema_name), (
+               SELECT string_agg(format('%s %s', f.object, f.reason), '; ' ORDER BY f.object)
+               FROM found AS f WHERE f.reason IS NOT NULL)
+    INTO schemas, functions, others
+    FROM (SELECT f.schema_name, array_agg(f.function ORDER BY f.place)::text
+          FROM found AS f WHERE f.reason IS NULL GROUP BY f.schema_name)
+         AS s (schema_name, functions);
     IF others IS NOT NULL THEN
-        RAISE WARNING 'copies of the published function are left' USING
-            DETAIL = format('They belong to another role, have arguments, return no bigint, are a'
-                            ' default, or share their schema with a next_id() or another copy:'
-                            ' %s.', others),
+        RAISE WARNING 'copies of the published function are left' USING DETAIL = others || '.',
             HINT = 'Each owner can repeat the call. instaid.audit() has the cures of the others.';
     END IF;
 END $$;
@@ -284,39 +712,65 @@ CREATE OR REPLACE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%',
                                       dry_run boolean DEFAULT false) LANGUAGE plpgsql AS $$
 DECLARE
     schemas pg_catalog.text[];
-    commands pg_catalog.text[];
-    problems pg_catalog.text[] := '{}';
+    functions pg_catalog.text[];
+    problems pg_catalog.text[] := '{}'::pg_catalog.text[];
+    adopted pg_catalog.text[] := '{}'::pg_catalog.text[];
+    count pg_catalog.int4 := 0;
+    shard pg_catalog.record;
+    is_adopted pg_catalog.bool;
     context pg_catalog.text;
+    detail pg_catalog.text;
+    hint pg_catalog.text;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
         'pattern', pattern, 'dry_run', dry_run));
-    SELECT c.schemas, c.commands INTO schemas, commands FROM instaid._find_copies(pattern) AS c;
+    SELECT c.schemas, c.functions INTO schemas, functions FROM instaid._find_copies(pattern) AS c;
     -- inside a transaction block, this fails before anything is adopted
     COMMIT;
     FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
-        IF dry_run THEN
-            RAISE NOTICE '%', commands[i];
-            CONTINUE;
-        END IF;
+        is_adopted := false;
         BEGIN
-            PERFORM pg_catalog.set_config('client_min_messages', 'warning', true),
-                    pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-            EXECUTE commands[i];
-        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
-            GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT;
-            -- The function of a copy can RAISE this, too, but must not end the call.
-            IF SQLSTATE OPERATOR(pg_catalog.=) '57014'
-               AND context OPERATOR(pg_catalog.!~) '(?n) at RAISE$' THEN
-                RAISE;
+            PERFORM pg_catalog.set_config('client_min_messages', 'warning', true);
+            SELECT a.shard_id, pg_catalog.to_char(a.epoch AT TIME ZONE 'UTC',
+                                                  'YYYY-MM-DD HH24:MI:SS.MS"+00"') AS epoch
+            INTO shard FROM instaid._adopt(schemas[i], functions[i]::pg_catalog.oid[], NULL, NULL,
+                                           false) AS a;
+            is_adopted := true;
+            IF dry_run THEN
+                RAISE SQLSTATE 'ID001';
             END IF;
-            problems := pg_catalog.array_append(problems, pg_catalog.format('%I: %s', schemas[i],
-                                                                            SQLERRM));
-            RAISE WARNING '%', problems[pg_catalog.cardinality(problems)];
-            CONTINUE;
+        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
+            IF NOT is_adopted THEN
+                GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT,
+                    detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+                -- The function of a copy can RAISE this, too, but must not end the call.
+                IF SQLSTATE OPERATOR(pg_catalog.=) '57014'
+                   AND context OPERATOR(pg_catalog.!~) '(?n) at RAISE$' THEN
+                    RAISE;
+                END IF;
+                problems := pg_catalog.array_append(problems, pg_catalog.format(
+                    '%I: %s', schemas[i], SQLERRM));
+                RAISE WARNING '%', problems[pg_catalog.cardinality(problems)] USING
+                    DETAIL = CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail
+                                  ELSE pg_catalog.format('SQLSTATE %s', SQLSTATE) END,
+                    HINT = CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint
+                                ELSE 'Mend the function, and try again.' END;
+            END IF;
         END;
         COMMIT;
-        RAISE NOTICE '% of %: schema % is a shard now', i, pg_catalog.cardinality(schemas),
-            pg_catalog.quote_ident(schemas[i]);
+        IF is_adopted THEN
+            count := count OPERATOR(pg_catalog.+) 1;
+            adopted := pg_catalog.array_append(adopted, pg_catalog.format(
+                'schema %I is shard %s, epoch %s', schemas[i], shard.shard_id, shard.epoch));
+        END IF;
+        IF pg_catalog.cardinality(adopted) OPERATOR(pg_catalog.=) 100
+           OR i OPERATOR(pg_catalog.=) pg_catalog.cardinality(schemas)
+              AND pg_catalog.cardinality(adopted) OPERATOR(pg_catalog.>) 0 THEN
+            RAISE NOTICE '% of % schemas %', count, pg_catalog.cardinality(schemas),
+                CASE WHEN dry_run THEN 'can be adopted' ELSE 'are shards now' END
+                USING DETAIL = pg_catalog.array_to_string(adopted, E'\n');
+            adopted := '{}';
+        END IF;
     END LOOP;
     IF pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) 0 THEN
         RAISE object_not_in_prerequisite_state USING
@@ -324,16 +778,146 @@ BEGIN
                                         pg_catalog.cardinality(problems),
                                         pg_catalog.cardinality(schemas)),
             DETAIL = pg_catalog.array_to_string(problems, '; '),
-            HINT = 'The others are shards now. If a shard ID is taken, and this is the schema that'
-                   ' should have it, renumber the other one with instaid.renumber_shard(). Then'
-                   ' call adopt_shards() again. To give one of these another number, pass it to'
-                   ' instaid.adopt_shard(), and renumber => true.';
+            HINT = 'Each WARNING says what to do. Then call adopt_shards() again. If a shard ID is'
+                   ' taken, and this is the schema that should have it, renumber the other one'
+                   ' with instaid.renumber_shard(). To give one of these another number, pass it'
+                   ' to instaid.adopt_shard(), and renumber => true.';
     ELSIF pg_catalog.cardinality(schemas) OPERATOR(pg_catalog.=) 0 THEN
         RAISE NOTICE 'no schema LIKE % can be adopted', pg_catalog.quote_literal(pattern);
     END IF;
 END $$;
-COMMENT ON PROCEDURE instaid.adopt_shards IS 'adopt each schema LIKE the pattern with a copy of '
-'the published function that the caller may adopt; commits after each; dry_run only shows how';
+COMMENT ON PROCEDURE instaid.adopt_shards IS 'adopt each schema LIKE the pattern with copies of '
+'the published function that the caller may adopt; commits after each; dry_run rolls back instead';
+
+-- Locks of tables come first, as in _adopt().
+CREATE OR REPLACE FUNCTION instaid.replace_copy(copy regprocedure, shard_id integer DEFAULT NULL,
+                                                epoch timestamptz DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    main record;
+    shard record;
+    largest bigint;
+    returned text;
+    new_name text;
+BEGIN
+    PERFORM instaid._check_no_nulls('replace_copy', json_build_object('copy', copy));
+    PERFORM instaid._check_read_committed('replace_copy');
+    SELECT p.proname, p.prosecdef, p.prorettype::regtype AS type, n.nspname, n.oid AS schema,
+           p.proowner::regrole AS owner, p.pronargs, p.pronargs = p.pronargdefaults AS is_callable,
+           pg_get_function_arguments(p.oid) AS arguments,
+           p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype) AS is_numeric INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE p.oid = copy AND p.prokind = 'f' AND NOT p.proretset
+      AND p.prorettype IN ('bigint'::regtype, 'text'::regtype, 'varchar'::regtype);
+    IF NOT FOUND THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s cannot return IDs of a shard', copy),
+            DETAIL = 'It must be a function that returns a bigint, text or varchar.',
+            HINT = 'Write it anew, so that it calls next_id() of a shard.';
+    END IF;
+    PERFORM instaid._check_owner(main.owner, 'function', copy::text);
+    IF main.proname = 'next_id' AND main.is_numeric THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('%s cannot stand beside the next_id() of a shard', copy),
+            DETAIL = 'Calls with a number would be ambiguous: it could be a sequence.',
+            HINT = 'Rename it, and its callers, and try again.';
+    END IF;
+    PERFORM instaid._check_ruler(main.owner, main.schema, copy);
+    largest := (instaid._lock_tables_of(main.schema, ARRAY[copy], main.owner)).largest;
+    IF main.is_callable THEN
+        BEGIN
+            returned := instaid._call_copy(copy);
+        EXCEPTION WHEN invalid_parameter_value THEN
+            NULL;  -- it has never made an ID
+        END;
+        largest := GREATEST(largest, CASE main.type WHEN 'bigint'::regtype THEN returned
+                                          ELSE substring(returned FROM '[1-8]\d{18}$|\d{1,18}$')
+                                          END::bigint);
+    END IF;
+    IF main.type <> 'bigint'::regtype AND (returned !~ '\d{15}$') IS NOT FALSE THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('%s returns a text whose form is not known', copy),
+            DETAIL = COALESCE('It returned ' || returned || ', which does not end with an ID in'
+                              ' digits.', 'It cannot be called without arguments.'),
+            HINT = 'Write it anew, so that it calls next_id() of a shard.';
+    END IF;
+
+    SELECT s.*, p.proowner::regrole AS owner INTO shard
+    FROM instaid._find_shard(main.nspname) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
+    IF FOUND AND (shard.owner <> main.owner OR shard.shard_id <> replace_copy.shard_id
+                  OR shard.epoch <> replace_copy.epoch OR EXISTS (
+                      -- another role's would be called in place of the shard's
+                      SELECT FROM pg_proc AS p WHERE p.proowner <> main.owner
+                      AND p.oid = instaid._find_function(main.nspname, 'next_id', ''))) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('schema %I is a shard already', main.nspname),
+            DETAIL = format('It is shard %s of %s, with epoch %s. %s owns %s.', shard.shard_id,
+                            shard.owner, shard.epoch, main.owner, copy),
+            HINT = 'A schema is one shard. Pass no other number or epoch, and give the function,'
+                   ' and next_id(), to the owner of the shard.';
+    ELSIF NOT FOUND THEN
+        IF shard_id IS NULL THEN
+            RAISE null_value_not_allowed USING
+                MESSAGE = format('schema %I is not a shard yet', main.nspname),
+                HINT = format('Pass the shard ID that it is to have, for example %s.',
+                              instaid._free_shard_id());
+        END IF;
+        -- so that its IDs are above all others
+        epoch := COALESCE(epoch, CASE
+            WHEN (largest < instaid.min_id(clock_timestamp())) IS NOT FALSE
+            THEN instaid.default_epoch()
+            ELSE date_trunc('year', clock_timestamp() - interval '1 day' - (
+                     instaid.extract_timestamp(largest) - instaid.default_epoch())) END);
+        new_name := CASE WHEN main.proname IN ('next_id', 'next_ids') THEN 'old_' || main.proname
+                    END;
+        PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RENAME TO %I', copy,
+                                                       new_name)) WHERE new_name IS NOT NULL;
+        PERFORM instaid._execute_as(main.owner, format(
+            'SELECT instaid.create_shard(%L, %s, %L, %L)', main.nspname, shard_id, epoch,
+            CASE WHEN to_regclass(quote_ident(main.nspname) || '.table_id_seq') IS NULL
+                 THEN 'table_id_seq' ELSE 'shard_id_seq' END));
+        -- next_id(text) and the like can stand beside the shard's
+        IF main.pronargs > 0 THEN
+            PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RENAME TO %I', copy,
+                                                           main.proname))
+            WHERE new_name IS NOT NULL;
+            new_name := NULL;
+        END IF;
+        SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
+    END IF;
+    IF largest >= instaid.min_id(clock_timestamp(), shard.epoch) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('%s has made IDs above those of shard %s', copy, shard.shard_id),
+            DETAIL = format('The largest is %s. With epoch %s, its time is %s.', largest,
+                            shard.epoch, instaid.extract_timestamp(largest, shard.epoch)),
+            HINT = 'Pass an earlier epoch. If the schema is a shard already, move the function and'
+                   ' its tables to another schema first.';
+    END IF;
+    PERFORM instaid._execute_as(main.owner, format(
+        'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE PARALLEL UNSAFE %s'
+        ' RETURN %s%1$I.next_id()', main.nspname, COALESCE(new_name, main.proname), main.arguments,
+        main.type, CASE WHEN main.prosecdef THEN 'SECURITY DEFINER' END,
+        CASE WHEN main.type <> 'bigint'::regtype
+             THEN format('%L || ', regexp_replace(returned, '\d+$', '')) END));
+    RAISE NOTICE '% returns IDs of shard % now', copy, shard.shard_id
+        USING DETAIL = format('The epoch is %s.', shard.epoch);
+    returned := (
+        SELECT string_agg(DISTINCT g, ' ')
+        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+             CROSS JOIN LATERAL instaid._missing_grants(a.adrelid, main.nspname, shard.sequence)
+                                AS g
+        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = copy
+          AND d.classid = 'pg_attrdef'::regclass);
+    IF returned IS NOT NULL THEN
+        RAISE WARNING 'roles that can insert cannot take IDs of shard %', shard.shard_id
+            USING HINT = returned;
+    END IF;
+END $$;
+COMMENT ON FUNCTION instaid.replace_copy IS 'let a copy of the published function that cannot be '
+'adopted return the IDs of its schema''s shard, which is created with an epoch whose IDs are '
+'above its own; needs the rights of the owners of all that it changes';
 
 CREATE OR REPLACE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -346,8 +930,7 @@ BEGIN
     PERFORM instaid._check_read_committed('renumber_shard');
     PERFORM instaid._check_name('schema', schema_name);
     SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.schema_name = renumber_shard.schema_name;
+    FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
     IF NOT FOUND THEN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';

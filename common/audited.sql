@@ -38,7 +38,7 @@ CREATE OR REPLACE VIEW instaid._copies AS
         WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
                                      WHERE l.lanname IN ('sql', 'plpgsql')))
           AND CASE WHEN octet_length(p.prosrc) < 100000
-                   THEN p.prosrc ~* $re$\mnextval\M$re$ AND strpos(p.prosrc, 'instaid_sql._') = 0
+                   THEN strpos(p.prosrc, 'instaid_sql._') = 0 AND p.prosrc ~* $re$\mnextval\M$re$
               END),
     -- What is parsed, and depends on a sequence.  pg_depend has no functions and operators of
     -- pg_catalog.
@@ -58,7 +58,7 @@ CREATE OR REPLACE VIEW instaid._copies AS
         WHERE s.code ~* $re$\m(?:nextval\s*\(|execute\M)$re$
           AND s.code ~* $re$(?x)\m(?:clock_timestamp | now | timeofday | localtimestamp
                             | current_timestamp | (?:statement|transaction)_timestamp)\M$re$
-          AND s.code ~* $re$(?x)(?:[a-z_)\]"]|\d{9}) \s*<<[\s(]*
+          AND s.code ~* $re$(?x)(?:[a-z_)\]"]|\d{9}|\*\s*1000) \s*<<[\s(]*
                             (?:1[6-9]\M | 2[0-4]\M | \d+\s*[-+*] | [a-z_]\w*\M(?!\s*>>))
                             | \*[\s(]*(?:8388608|4194304)\M | \^ | \mpow(?:er)?\s*\($re$
         UNION ALL
@@ -94,24 +94,37 @@ CREATE OR REPLACE VIEW instaid._audited_shards AS
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
          LEFT JOIN pg_class AS c ON c.oid = s.sequence;
 
--- Columns whose default is a next_id(), its schema (null for instaid.next_id() with a shard ID),
--- and the sequence that it passes
+-- Columns whose default is a next_id(), or a function that adopt_shard() has made to call it; its
+-- schema (null for instaid.next_id() with a shard ID), the sequence that it passes, and who can
+-- replace it
 CREATE OR REPLACE VIEW instaid._id_columns AS
+    WITH maker (oid, next_id) AS (
+        SELECT p.oid, p.oid FROM pg_proc AS p WHERE p.proname = 'next_id'
+        UNION
+        SELECT w.oid, p.oid
+        FROM pg_proc AS p JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass
+                                             AND d.refobjid = p.oid
+                                             AND d.classid = 'pg_proc'::regclass
+             JOIN pg_proc AS w ON w.oid = d.objid AND w.pronamespace = p.pronamespace
+                              AND w.proowner = p.proowner AND w.prorettype = p.prorettype
+        WHERE p.proname = 'next_id' AND w.proname !~ '^next_ids?$')
     SELECT d.*, CASE WHEN n.nspname <> 'instaid' OR p.pronargs = 0 THEN n.oid END AS maker,
-           q.oid AS sequence, q.relnamespace AS sequence_schema
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-         JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = p.oid
+           q.oid AS sequence, q.relnamespace AS sequence_schema,
+           ARRAY[p.proowner, n.nspowner] AS makers
+    FROM maker AS m JOIN pg_proc AS p ON p.oid = m.next_id
+         JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = m.oid
                             AND f.classid = 'pg_attrdef'::regclass
          JOIN instaid._defaults AS d ON d.oid = f.objid
          LEFT JOIN (pg_depend AS u JOIN pg_class AS q ON q.oid = u.refobjid AND q.relkind = 'S'
                                                      AND q.relpersistence <> 't')
-              ON u.classid = f.classid AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass
-    WHERE p.proname = 'next_id';
+              ON u.classid = f.classid AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass;
 
--- The roles, other than the owner and superusers, with a privilege LIKE this; null if none.
-CREATE OR REPLACE FUNCTION instaid._others_with(privilege text, acl aclitem[], owner oid)
-    RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE
+-- The roles, other than these owners and superusers, with a privilege LIKE this; null if none.
+CREATE OR REPLACE FUNCTION instaid._others_with(privilege text, acl aclitem[],
+                                                VARIADIC owners oid[]) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT string_agg(DISTINCT COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', ')
             FROM aclexplode(acl) AS x LEFT JOIN pg_roles AS r ON r.oid = x.grantee
-            WHERE x.privilege_type LIKE privilege AND x.grantee <> owner
+            WHERE x.privilege_type LIKE privilege AND x.grantee <> ALL (owners)
               AND r.rolsuper IS NOT TRUE);

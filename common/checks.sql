@@ -41,16 +41,36 @@ END $$;
 -- its name alone, as for regprocedure, would read the next_id() of thousands of schemas.
 CREATE OR REPLACE FUNCTION instaid._find_function(schema_name text, function_name name,
                                        argument_types oidvector) RETURNS oid
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT p.oid FROM pg_proc AS p
             WHERE p.proname = function_name AND p.proargtypes = argument_types AND p.pronamespace
                   = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
 
+-- The signature of a function, as regprocedure shows it to all who do not have its schema in their
+-- search_path.  To show a regprocedure reads all functions of the name, as above.
+CREATE OR REPLACE FUNCTION instaid._signature(function oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes))
+            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+            WHERE p.oid = function);
+
 -- Whether a schema belongs to a superuser, or to the owner of the database, who is one.
 -- A role that is not a superuser can put other objects in place of those in its schema.
 CREATE OR REPLACE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
             FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
                  JOIN pg_database AS b ON b.datname = current_database()
                  JOIN pg_roles AS d ON d.oid = b.datdba WHERE n.oid = schema);
+
+-- Whether a role can rely on what another one owns and could replace: that one is a superuser, has
+-- its rights already, or owns instaid.  pg_database_owner has one member.
+CREATE OR REPLACE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT pg_has_role(o.oid, role, 'USAGE') OR o.oid = i.nspowner
+            FROM pg_namespace AS i JOIN pg_database AS d ON d.datname = current_database()
+                 CROSS JOIN LATERAL (SELECT CASE pg_get_userbyid(owner) WHEN 'pg_database_owner'
+                                            THEN d.datdba ELSE owner END) AS o (oid)
+            WHERE i.nspname = 'instaid');

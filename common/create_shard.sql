@@ -1,5 +1,15 @@
 ---- Creating shards ----
 
+-- A shard ID that is free in this database: the one after the highest, or else one between.
+CREATE OR REPLACE FUNCTION instaid._free_shard_id() RETURNS integer
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT n FROM generate_series(0, instaid._max_shard_id()) AS n
+    WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
+    ORDER BY n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1;
+END;
+
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
 -- transaction ends.  If shard ID and epoch are null, only look at the schema.
 CREATE OR REPLACE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer,
@@ -51,14 +61,16 @@ BEGIN
 
     -- Two sessions cannot both find a shard ID free: one of them fails.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
-    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, 0));
+    conflict := instaid._find_conflict(schema_name, COALESCE(shard_id, -1));
     IF conflict.routine <> COALESCE(adopted, 0) THEN
-        SELECT s.shard_id, s.epoch INTO other FROM instaid._list_shards() AS s
-        WHERE s.schema_name = _check_new_shard.schema_name;
+        SELECT s.shard_id, s.epoch, pg_get_userbyid(p.proowner) AS owner INTO other
+        FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
         IF FOUND THEN
             RAISE duplicate_function USING
                 MESSAGE = format('schema %I is a shard already', schema_name),
-                DETAIL = format('It is shard %s, with epoch %s.', other.shard_id, other.epoch),
+                DETAIL = format('It is shard %s%s, with epoch %s.', other.shard_id,
+                                ' of role ' || quote_ident(NULLIF(other.owner, current_user)),
+                                other.epoch),
                 HINT = 'A schema is one shard. Choose another schema if you need another shard.';
         END IF;
         SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
@@ -81,13 +93,9 @@ BEGIN
             DETAIL = CASE WHEN conflict.taken_by = 'instaid'
                           THEN 'It is the setting instaid.node_shard_id of this server. '
                           ELSE '' END || 'The two shards would issue the same IDs.',
-            HINT = COALESCE((
-                -- the one after the highest, or else one between
-                SELECT format('Shard ID %s is free in this database', n)
-                FROM generate_series(0, instaid._max_shard_id()) AS n
-                WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
-                ORDER BY n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1),
-                'No shard ID is free') || '; instaid.shards lists those that are taken. A copy'
+            HINT = COALESCE(format('Shard ID %s is free in this database',
+                                   instaid._free_shard_id()), 'No shard ID is free')
+                   || '; instaid.shards lists those that are taken. A copy'
                    ' that is not adopted can use others.';
     END IF;
 
@@ -101,6 +109,19 @@ BEGIN
             DETAIL = format('Schema %I has epoch %s. The IDs of the two shards do not sort by time'
                             ' together.', conflict.other_schema, conflict.other_epoch);
     END IF;
+END $$;
+
+-- Default privileges must not let other roles create functions beside those of these new shards.
+CREATE OR REPLACE FUNCTION instaid._restrict_schemas(schemas text[]) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE (
+        SELECT COALESCE(string_agg(format('REVOKE CREATE ON SCHEMA %I FROM %s', n.nspname,
+                   CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END), '; '),
+               '')
+        FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
+        WHERE n.nspname = ANY (schemas) AND x.privilege_type = 'CREATE'
+          AND x.grantee <> n.nspowner);
 END $$;
 
 CREATE OR REPLACE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
@@ -123,6 +144,7 @@ BEGIN
     END IF;
     IF is_missing THEN
         EXECUTE format('CREATE SCHEMA %I', schema_name);
+        PERFORM instaid._restrict_schemas(ARRAY[schema_name]);
     END IF;
     EXECUTE instaid._shard_commands(schema_name, shard_id, epoch, sequence);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);

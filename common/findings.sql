@@ -5,19 +5,45 @@
 
 -- Copies of the published function, and shards
 CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
-           'Adopt a function with instaid.adopt_shards(); if it has %%, write % first. Let a'
-           ' column default to the next_id() of a shard instead.'
-    FROM instaid._copies AS c
+           CASE WHEN p.oid IS NULL
+                THEN concat('Let the owner of the schema run: ',
+                            CASE WHEN s.schema IS NULL
+                                 THEN format('SELECT instaid.create_shard(%L, %s); ', n.nspname,
+                                             instaid._free_shard_id()) END,
+                            format('SELECT * FROM instaid.adopt_column(%L, %L);', d.table_name,
+                                   (parse_ident(d.column_name))[1]))
+                WHEN p.proretset OR p.prorettype NOT IN ('bigint'::regtype, 'text'::regtype,
+                                                         'varchar'::regtype)
+                     -- a text that is no number, or an argument that could be a sequence
+                     OR p.prorettype <> 'bigint'::regtype AND p.prosrc ~* 'encode|to_hex'
+                     OR p.proname = 'next_id' AND p.proargtypes[0] IN ('bigint'::regtype,
+                                                                       'integer'::regtype)
+                THEN 'Write it anew, under another name if it is next_id(), so that it calls'
+                     ' next_id() of a shard.'
+                WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
+                     OR s.schema IS NOT NULL
+                THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
+                            ' %s;', c.object, CASE WHEN s.schema IS NULL
+                                                   THEN ', ' || instaid._free_shard_id() END,
+                            c.object)
+                ELSE 'CALL instaid.adopt_shards(); It says what to do with a copy that it leaves.'
+                     ' If the function has %%, write % first.' END
+    FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
+         LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
+         LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
+         LEFT JOIN (SELECT DISTINCT s.schema FROM instaid._audited_shards AS s) AS s
+              ON s.schema = c.schema
     UNION ALL
     SELECT f.code, f.severity, s.name, f.problem, f.cure
     FROM (SELECT s.*, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS twin,
                  count(*) FILTER (WHERE NOT s.frozen) OVER i AS live,
                  min(s.epoch) OVER i < max(s.epoch) OVER i AS twin_has_other_epoch,
                  s.has_sequence AND min(s.epoch) OVER q < max(s.epoch) OVER q AS has_two_epochs
-          FROM instaid._audited_shards AS s
+          FROM shard AS s
           WINDOW i AS (PARTITION BY s.shard_id), w AS (i ORDER BY s.name COLLATE "C"),
                  q AS (PARTITION BY s.sequence, s.has_sequence)) AS s
          LEFT JOIN pg_class AS c ON c.oid = s.sequence
@@ -38,13 +64,43 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
         ('foreign_sequence', 'warning',
          (n.oid, c.relowner) <> (s.schema, s.owner) AND s.name <> 'instaid',
          format('its sequence, %I.%I, is not in its schema, or not of its owner', n.nspname,
-                c.relname), 'Let its tables use a shard with a sequence of its own.'),
+                c.relname), CASE WHEN c.relowner = s.owner AND n.oid NOT IN (
+                                          SELECT o.schema FROM instaid._audited_shards AS o)
+                -- the lock of the SQL edition is in the schema of the sequence
+                THEN concat((SELECT format('CREATE VIEW %s.id_sequence_lock AS SELECT 1 AS lock; ',
+                                           s.name)
+                             FROM pg_class AS l WHERE l.relnamespace = n.oid AND l.relkind = 'v'
+                                                  AND l.relname = 'id_sequence_lock'),
+                            format('ALTER SEQUENCE %I.%I SET SCHEMA %s;', n.nspname, c.relname,
+                                   s.name))
+                ELSE 'Let its tables use a shard with a sequence of its own.' END),
         -- large tables need long to move to another shard
         ('shard_ends', CASE WHEN s.expires_at < now() THEN 'error' ELSE 'warning' END,
          NOT s.frozen AND s.expires_at < now() + interval '5 years',
          format('its IDs end at %s', s.expires_at),
          'Let its tables use another shard, with a later epoch. Then freeze this one.'))
-        AS f (code, severity, applies, problem, cure) WHERE f.applies;
+        AS f (code, severity, applies, problem, cure) WHERE f.applies
+    UNION ALL
+    -- Calls by name, new defaults, and restored ones find it, or are ambiguous.
+    SELECT 'planted_function', 'error',
+           format('%s.%I(%s)', s.name, p.proname, oidvectortypes(p.proargtypes)),
+           format('role %I has put it into the schema of a shard: calls of %s() can fail, or find'
+                  ' it', o.rolname, p.proname),
+           format('DROP ROUTINE %s.%I(%s); Also revoke CREATE on the schema.', s.name, p.proname,
+                  oidvectortypes(p.proargtypes))
+    FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
+         JOIN pg_proc AS p ON p.pronamespace = s.schema AND p.proname IN ('next_id', 'next_ids')
+         JOIN pg_roles AS o ON o.oid = p.proowner
+    WHERE p.proowner NOT IN (s.owner, n.nspowner) AND NOT o.rolsuper
+    UNION ALL
+    SELECT 'shard_schema_right', 'warning', s.name,
+           format('role %s has CREATE on it, and could put functions there that calls of next_id()'
+                  ' find', r.names),
+           format('REVOKE CREATE ON SCHEMA %s FROM %s CASCADE;', s.name, r.names)
+    FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
+         CROSS JOIN LATERAL instaid._others_with('CREATE', n.nspacl, n.nspowner, s.owner)
+                            AS r (names)
+    WHERE r.names IS NOT NULL AND s.name <> 'instaid';
 
 -- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique, or
 -- without a partition for the IDs of now, or soon none
@@ -64,10 +120,10 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     -- Tables partitioned by range of their IDs.  takes_now is null if list_partitions() reads no
     -- bounds, as those of a domain.
     parted AS MATERIALIZED (
-        SELECT i.name, i.relid, r.*,
+        SELECT i.name, i.relid, i.table_name, r.*,
                format('Create partitions from the end of the last one on, with'
-                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or a default'
-                      ' one.', i.table_name, s.epoch) AS cure
+                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or let its'
+                      ' owner create a default one.', i.table_name, s.epoch) AS cure
         FROM id_column AS i JOIN shard AS s ON s.schema = i.maker
              JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
              CROSS JOIN LATERAL (
@@ -86,8 +142,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     -- frozen shard can use another one, for example with a later epoch.
     SELECT 'foreign_default', 'error', i.name,
            format('its default uses the shard in schema %I', n.nspname),
-           format('If you trust the owner of schema %s, let the column default to its next_id().',
-                  s.name)
+           format('SELECT * FROM instaid.adopt_column(%L, %L); It refuses what others could'
+                  ' replace.', i.table_name, (parse_ident(i.column_name))[1])
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
                                             ELSE i.sequence_schema END
@@ -96,8 +152,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('If you trust the owner of schema %s, let the column default to its next_id().',
-                  s.name)
+           format('SELECT * FROM instaid.adopt_column(%L, %L); It refuses what others could'
+                  ' replace.', d.table_name, (parse_ident(d.column_name))[1])
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
                                        AND p.classid = 'pg_attrdef'::regclass
@@ -106,10 +162,47 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
         SELECT FROM pg_depend AS f WHERE f.classid = p.classid AND f.objid = p.objid
                                      AND f.refclassid = 'pg_proc'::regclass)
     UNION ALL
+    -- LIKE ... INCLUDING ALL copies such a CHECK, too.  What is parsed is not deparsed: the number
+    -- is read from the bytes of a constant, which begin or end with it as the machine has it.
+    SELECT 'foreign_check', 'error', format('%s.%I', i.table_name, k.conname),
+           format('it refuses the IDs of shard %s for %s, and wants those of shard %s',
+                  s.shard_id, i.column_name, w.shard_id),
+           format('ALTER TABLE %s DROP CONSTRAINT %I;', i.table_name, k.conname)
+    FROM id_column AS i LEFT JOIN shard AS o ON o.schema = i.schema AND NOT o.frozen
+         JOIN shard AS s ON s.schema = COALESCE(o.schema, i.maker)
+         JOIN pg_constraint AS k ON k.conrelid = i.relid AND k.contype = 'c' AND k.conislocal
+         JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
+                            AND d.refclassid = 'pg_proc'::regclass
+                            AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure
+         CROSS JOIN LATERAL regexp_match(
+             CASE WHEN octet_length(k.conbin::text) < 10000 THEN k.conbin::text END,
+             -- extract_shard_id(column) = number, and nothing else; the column can have a cast
+             format('^{OPEXPR :opno %s [^{]*{FUNCEXPR :funcid %s [^{]*(?:{RELABELTYPE :arg )?'
+                    '{VAR :varno 1 :varattno %s [^{]*{CONST :consttype %s [^{]*'
+                    ':constvalue 4 [[] ([-0-9 ]+) []]}[^{]*$',
+                    'pg_catalog.=(integer, integer)'::regoperator::oid, d.refobjid, i.attnum,
+                    'integer'::regtype::oid)) AS m (bytes)
+         CROSS JOIN LATERAL (
+             SELECT sum((b.byte::bigint & 255) << (8 * LEAST(b.place - 1, 8 - b.place))::integer)
+             FROM unnest(string_to_array(m.bytes[1], ' ')) WITH ORDINALITY AS b (byte, place))
+                            AS w (shard_id)
+    WHERE NOT i.is_partition AND w.shard_id <> s.shard_id
+    UNION ALL
+    -- Its code runs with the rights of all who insert.
+    SELECT 'foreign_function', 'warning', i.name,
+           format('role %s could replace the function of its default', r.names),
+           'Unless all who insert trust this role, let the column use a shard of the table''s'
+           ' owner, or of a superuser.'
+    FROM id_column AS i CROSS JOIN LATERAL (
+        SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(u.owner)), ', ')
+        FROM unnest(i.makers) AS u (owner)
+        WHERE u.owner <> i.owner AND NOT instaid._can_trust(i.owner, u.owner)) AS r (names)
+    WHERE r.names IS NOT NULL AND NOT i.is_partition
+    UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           'Let its owner make it bigint, with instaid.adopt_column() or ALTER TABLE, which'
-           ' rewrites the table.'
+           'Let its owner make it bigint, with instaid.adopt_column() or, if no table of another'
+           ' role refers to it or inherits it, ALTER TABLE. Both rewrite the table.'
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -131,6 +224,17 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     FROM parted AS p WHERE COALESCE(NOT p.takes_now, NOT EXISTS (
         SELECT FROM pg_inherits AS h WHERE h.inhparent = p.relid))
     UNION ALL
+    -- A foreign key follows its table when this is renamed and becomes a partition of another.
+    SELECT 'partition_reference', 'warning', format('%I.%I.%I', n.nspname, c.relname, f.conname),
+           format('its foreign key refers to %I.%I alone, a partition of %s: it refuses the IDs of'
+                  ' other partitions', o.nspname, t.relname, p.table_name),
+           format('Let its owner drop it, and add it again with REFERENCES %s.', p.table_name)
+    FROM parted AS p JOIN pg_inherits AS h ON h.inhparent = p.relid
+         JOIN pg_constraint AS f ON f.confrelid = h.inhrelid AND f.contype = 'f'
+                                AND f.conparentid = 0
+         JOIN pg_class AS c ON c.oid = f.conrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         JOIN pg_class AS t ON t.oid = h.inhrelid JOIN pg_namespace AS o ON o.oid = t.relnamespace
+    UNION ALL
     SELECT 'last_partition', 'warning', p.name,
            format('its last partition ends at %s, within its own length', p.ends_at), p.cure
     FROM parted AS p WHERE p.takes_now AND p.is_short AND NOT p.is_open
@@ -138,7 +242,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     -- only when the others have ended: it keeps new ones from being created
     SELECT 'default_partition', 'warning', p.name,
            format('its partitions ended at %s: rows go to the default partition', p.ends_at),
-           'Detach the default partition, create others, and insert its rows into the table.'
+           'Let its owner detach the default partition, create others, and insert its rows into'
+           ' the table.'
     FROM parted AS p WHERE p.takes_now AND p.have_ended;
 
 -- Sequences that next_id() moves
@@ -165,8 +270,8 @@ CREATE OR REPLACE VIEW instaid._sequence_findings (code, severity, object, probl
         ('ahead_of_clock', 'warning', q.ahead > q.ahead_limit AND NOT q.is_at_end,
          format('its IDs are %s ahead of the clock, by more than %s', q.ahead, q.ahead_limit),
          'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
-         ' that takes too long, RESTART the sequence and give new IDs to rows of the future, in'
-         ' one transaction.'),
+         ' that takes too long, let the owner of the tables RESTART the sequence and give new IDs'
+         ' to rows of the future, in one transaction.'),
         ('sequence_right', 'warning', r.names IS NOT NULL,
          format('role %s has UPDATE on it, and could set it back, so that IDs repeat', r.names),
          format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', q.name, r.names)))
@@ -202,9 +307,16 @@ CREATE OR REPLACE FUNCTION instaid.audit(OUT code text, OUT severity text, OUT o
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
-    SELECT f.* FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
-                     UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
-                     UNION TABLE instaid._edition_findings) AS f
+    -- one row for what more than 20 objects have in common
+    SELECT f.code, f.severity, CASE WHEN f.count > 20
+               THEN format('%s and %s others', f.object, f.count - 1) ELSE f.object END,
+           f.problem, f.cure
+    FROM (SELECT f.*, count(*) OVER w, row_number() OVER (w ORDER BY f.object COLLATE "C") AS place
+          FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
+                UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
+                UNION TABLE instaid._edition_findings) AS f
+          WINDOW w AS (PARTITION BY f.code, f.severity, f.problem, f.cure)) AS f
+    WHERE f.count <= 20 OR f.place = 1
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.code COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail, or will do so';

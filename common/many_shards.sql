@@ -34,7 +34,7 @@ BEGIN
             created := created || shard.schema_name;
         END IF;
     END LOOP;
-    PERFORM instaid._restrict_shards(created);
+    PERFORM instaid._restrict_schemas(created), instaid._restrict_shards(created);
     SELECT string_agg(format('%I of %s', s.schema_name, p.proowner::regrole), ', ') INTO others
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.shard_id BETWEEN first AND last AND pg_get_userbyid(p.proowner) <> current_user;

@@ -1,25 +1,58 @@
 ---- Monitoring ----
 
-CREATE OR REPLACE VIEW instaid.metrics AS
-    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
+-- Any role can declare a shard, also with a sequence that it may not use, or with another
+-- relation: this counts for nothing.  A shard that can issue IDs hides only those of its owner.
+CREATE OR REPLACE VIEW instaid.metrics_by_owner AS
+    SELECT pg_catalog.pg_get_userbyid(s.owner) AS owner, s.shards, s.frozen_shards, s.unreadable,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
            CASE WHEN s.age < 0 THEN s.newest_shard END AS drift_shard, e.drift_limit_seconds,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
-           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, e.failed_refills,
-           e.failing_tickets, e.empty_tickets
+           EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
+               AS expiry_seconds, s.expiry_shard
     -- a frozen shard issues no IDs: neither their time nor their end matters
-    FROM (SELECT count(*) AS shards, count(*) FILTER (WHERE h.frozen) AS frozen_shards,
-                 count(*) FILTER (WHERE h.last_id IS NULL AND NOT (
-                     instaid._position(h.sequence, h.shard_id, h.epoch)).is_read) AS unreadable,
+    FROM (SELECT h.owner, count(*) AS shards, count(*) FILTER (WHERE h.frozen) AS frozen_shards,
+                 count(*) FILTER (WHERE NOT h.is_read) AS unreadable,
                  (array_agg(h.schema_name ORDER BY h.last_issued_at DESC NULLS LAST)
                   FILTER (WHERE NOT h.frozen))[1] AS newest_shard,
                  EXTRACT(epoch FROM pg_catalog.clock_timestamp()
                                     - max(h.last_issued_at) FILTER (WHERE NOT h.frozen))
                      ::double precision AS age,
-                 EXTRACT(epoch FROM min(h.expires_at) FILTER (WHERE NOT h.frozen)
-                                    - pg_catalog.clock_timestamp())
-                     ::double precision AS expiry_seconds
-          FROM instaid.shards AS h) AS s
+                 min(h.expires_at) FILTER (WHERE NOT h.frozen) AS expires_at,
+                 (array_agg(h.schema_name ORDER BY h.expires_at, h.schema_name)
+                  FILTER (WHERE NOT h.frozen))[1] AS expiry_shard
+          FROM (SELECT p.proowner AS owner, l.schema_name, l.frozen, o.is_read,
+                       instaid.extract_timestamp(o.last, l.epoch) AS last_issued_at,
+                       instaid.extract_timestamp(-9223372036854775808, l.epoch) AS expires_at
+                FROM instaid._list_shards() AS l JOIN pg_proc AS p ON p.oid = l.declaration
+                     JOIN pg_class AS c ON c.oid = l.sequence
+                     -- tables can have sequences of their own
+                     CROSS JOIN LATERAL (
+                    SELECT bool_and(i.is_read) AS is_read, max(i.last) AS last
+                    FROM instaid._shard_sequences(l.schema_name) AS q
+                         CROSS JOIN LATERAL instaid._position(q, l.shard_id, l.epoch) AS i) AS o
+                WHERE CASE c.relkind WHEN 'S'
+                           -- null if it was dropped since the snapshot
+                           THEN has_sequence_privilege(p.proowner, c.oid, 'USAGE, UPDATE')
+                                IS NOT FALSE END) AS h
+          GROUP BY h.owner) AS s
+         CROSS JOIN instaid._edition_metrics AS e;
+COMMENT ON VIEW instaid.metrics_by_owner IS 'the shards of each role, for a monitoring system; as '
+'metrics, it counts as unreadable what the role does not see';
+
+CREATE OR REPLACE VIEW instaid.metrics AS
+    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
+           s.drift_seconds, s.drift_shard, e.drift_limit_seconds, s.last_id_seconds,
+           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, e.failed_refills,
+           e.failing_tickets, e.empty_tickets
+    FROM (SELECT COALESCE(sum(o.shards), 0)::bigint AS shards,
+                 COALESCE(sum(o.frozen_shards), 0)::bigint AS frozen_shards,
+                 COALESCE(sum(o.unreadable), 0)::bigint AS unreadable,
+                 max(o.drift_seconds) AS drift_seconds,
+                 (array_agg(o.drift_shard ORDER BY o.drift_seconds DESC NULLS LAST))[1]
+                     AS drift_shard,
+                 min(o.last_id_seconds) AS last_id_seconds,
+                 min(o.expiry_seconds) AS expiry_seconds
+          FROM instaid.metrics_by_owner AS o) AS s
          CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
                             (array_agg(name ORDER BY values_left, name)
                              FILTER (WHERE values_left IS NOT NULL))[1] AS ticket,

@@ -25,6 +25,7 @@ END $$;
 -- A table, its partitions and its children, at all levels, and their owners.
 CREATE OR REPLACE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
     RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     WITH RECURSIVE descendant (relid) AS (
         SELECT relation
@@ -35,7 +36,7 @@ END;
 
 -- The type under a domain, or under several; any other type unchanged; null if there is none.
 CREATE OR REPLACE FUNCTION instaid._base_type(type regtype) RETURNS regtype
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
         SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
@@ -49,7 +50,8 @@ END;
 CREATE OR REPLACE FUNCTION instaid.list_partitions(
     parent regclass, epoch timestamptz DEFAULT instaid.default_epoch(), OUT partition regclass,
     OUT from_time timestamptz, OUT to_time timestamptz, OUT first_id bigint, OUT end_id bigint)
-    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE SET enable_nestloop = on
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = on
 BEGIN ATOMIC
     SELECT t.oid::regclass,
            CASE WHEN b.bound[1] = 'MINVALUE' THEN '-infinity' WHEN n.first_id <= 0 THEN epoch
@@ -150,9 +152,11 @@ BEGIN
                                         from_time + (n + 1) * step AS until) AS s
              CROSS JOIN LATERAL (SELECT instaid._min_id_from(s.since, epoch) AS first_id,
                                         instaid._min_id_from(s.until, epoch) AS end_id) AS i
+        -- a partition can hold several steps, as a table that was attached does
         WHERE s.since < to_time AND NOT EXISTS (
             SELECT FROM instaid.list_partitions(parent) AS p
-            WHERE p.first_id = i.first_id AND p.end_id IS NOT DISTINCT FROM i.end_id) ORDER BY n
+            WHERE p.from_time IS NOT NULL AND (p.first_id IS NULL OR p.first_id <= i.first_id)
+              AND (p.end_id IS NULL OR p.end_id >= i.end_id)) ORDER BY n
     LOOP
         -- PostgreSQL reads the default partition, which can hold code of its owner.
         IF EXISTS (SELECT FROM instaid._descendants(part.default_partition) AS d
@@ -183,8 +187,8 @@ BEGIN
                 MESSAGE = format('default partition %s has rows from %s to %s',
                                  part.default_partition, part.since, part.until),
                 DETAIL = 'They belong in the new partition. PostgreSQL does not move them.',
-                HINT = 'Detach the default partition, create the others, and insert its rows into'
-                       ' the table.';
+                HINT = 'Let its owner detach the default partition, create the others, and insert'
+                       ' its rows into the table.';
         END IF;
         PERFORM instaid._execute_as(main.owner, format(
             'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)', name, parent,

@@ -23,6 +23,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
     FROM pg_namespace AS n WHERE n.nspname = 'instaid';
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
+               count(p.schema_name) OVER (PARTITION BY p.sequence) AS shards,
                COALESCE(p.last, p.at_least) AS position,
                -- any role may declare a shard with a sequence of another one, but not put it there
                pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
@@ -49,6 +50,8 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         ORDER BY p.schema_name, p.place, c.relname
     LOOP
+        -- a default can pass a sequence of a shard to instaid.next_id(), too
+        CONTINUE WHEN part.schema_name IS NULL AND part.shards > 0;
         IF NOT (part.is_read AND part.is_theirs) THEN
             RAISE WARNING USING
                 MESSAGE = format('the position of sequence %s is left out', part.name),

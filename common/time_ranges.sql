@@ -12,6 +12,6 @@ COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, ti
 'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
 
 CREATE OR REPLACE FUNCTION instaid.integer_now() RETURNS bigint
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN instaid.min_id(pg_catalog.now());
 COMMENT ON FUNCTION instaid.integer_now() IS 'min_id(now()), for tools that partition by integers';

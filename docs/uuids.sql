@@ -11,7 +11,8 @@ LOCK TABLE store.customers, store.orders IN ACCESS EXCLUSIVE MODE;
 CREATE TEMP TABLE new_ids ON COMMIT DROP AS
 SELECT uuid, instaid.make_id(timestamptz 'epoch' + (tick >> 10) * interval '1 ms', 6, tick) AS id
 FROM (SELECT uuid, n + max(earliest - n) OVER (ORDER BY n) AS tick
-      FROM (SELECT id AS uuid, floor(extract(epoch FROM created_at) * 1000)::bigint << 10 AS earliest,
+      FROM (SELECT id AS uuid, floor(extract(epoch FROM GREATEST(
+                       created_at, instaid.default_epoch())) * 1000)::bigint << 10 AS earliest,
                    row_number() OVER (ORDER BY created_at NULLS FIRST, id) AS n
             FROM (SELECT id, created_at FROM store.customers
                   UNION ALL SELECT id, created_at FROM store.orders) AS old) AS a) AS b;

@@ -72,6 +72,39 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.proname ~ '^sql_edition_next_ids?$' AND strpos(p.prosrc, 'instaid_sql._') > 0
     UNION ALL
+    -- pg_upgrade creates the members of an extension one by one: types first, and then casts.
+    -- PostgreSQL notes no dependency of an expression on a cast.
+    SELECT 'upgrade_order', 'warning', r.name,
+           'pg_upgrade creates it before the casts of instaid.id, and fails if it needs one',
+           format('INSERT INTO pg_catalog.pg_depend SELECT %L::pg_catalog.regclass,'
+                  ' %L::pg_catalog.regtype, 0, %L::pg_catalog.regclass, oid, 0, ''n'' FROM'
+                  ' pg_catalog.pg_cast WHERE %L::pg_catalog.regtype OPERATOR(pg_catalog.=) ANY'
+                  ' (ARRAY[castsource, casttarget]);', 'pg_catalog.pg_type', r.name,
+                  'pg_catalog.pg_cast', 'instaid.id')
+    FROM (WITH RECURSIVE used_by (type, of_table) AS (
+              SELECT 'instaid.id'::regtype::oid, false
+              UNION
+              SELECT t.oid, u.of_table OR COALESCE(c.relkind <> 'c', false)
+              FROM used_by AS u
+                   JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass
+                        AND d.refobjid = u.type
+                        AND d.classid IN ('pg_type'::regclass, 'pg_class'::regclass)
+                   LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
+                   JOIN pg_type AS t ON t.oid = COALESCE(c.reltype, d.objid))
+          SELECT u.type, bool_or(u.of_table) AS of_table FROM used_by AS u GROUP BY u.type) AS u
+         JOIN pg_type AS t ON t.oid = u.type JOIN pg_namespace AS n ON n.oid = t.typnamespace
+         LEFT JOIN pg_class AS c ON c.oid = t.typrelid
+         CROSS JOIN LATERAL format('%I.%I', n.nspname, t.typname) AS r (name)
+    WHERE n.nspname !~ '^pg_'
+      -- a range needs an operator class, and a row type what columns have
+      AND (t.typtype = 'r' OR u.of_table AND (t.typtype = 'd' OR c.relkind = 'c')
+           OR t.typtype = 'd' AND (t.typdefaultbin IS NOT NULL OR EXISTS (
+                  SELECT FROM pg_constraint AS k
+                  WHERE k.contypid = t.oid AND k.contype = 'c' AND k.convalidated)))
+      AND NOT EXISTS (SELECT FROM pg_depend AS d
+                      WHERE d.classid = 'pg_type'::regclass AND d.objid = t.oid
+                        AND d.refclassid = 'pg_cast'::regclass)
+    UNION ALL
     -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
     SELECT f.code, f.severity, format('instaid_tickets.%I', t.name), f.problem, f.cure
     FROM instaid.tickets AS t CROSS JOIN LATERAL instaid._ticket_state(t.sequence) AS s
@@ -79,7 +112,7 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
         ('ticket_off_stripe', 'warning', t.off_stripe, 'stands at a value of another server',
          format('SELECT instaid.next_ticket(%L);', t.name)),
         ('ticket_source', 'error', s.failure IS NOT NULL, 'cannot ask ' || s.failure,
-         'Create or grant what is missing.'),
+         'If its owner may use that server, create or grant what is missing.'),
         ('not_preloaded', 'error', NOT s.is_preloaded,
          'has a source, and the library instaid_sources is not preloaded: next_ticket() fails',
          'Install instaid_sources if this server lacks it, add it to shared_preload_libraries, and'

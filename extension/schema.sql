@@ -12,13 +12,7 @@ DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
 BEGIN
-    -- PostgreSQL has parsed the whole script with this setting.
-    IF current_setting('standard_conforming_strings') = 'off' THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'standard_conforming_strings is off',
-            DETAIL = 'The script of the extension has strings with backslashes.',
-            HINT = 'SET standard_conforming_strings = on, and create the extension again.';
-    ELSIF owner IS NOT NULL THEN
+    IF owner IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'schema "instaid" already exists',
             DETAIL = format('It belongs to role %s.', owner),
             HINT = CASE WHEN to_regnamespace('instaid_sql') IS NULL THEN 'Run '

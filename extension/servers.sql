@@ -44,7 +44,7 @@ BEGIN
             DETAIL = 'It is null or empty, contains a null, or has more than one dimension.',
             HINT = 'audit() looks at this server alone.';
     END IF;
-    SELECT n.nspname, n.oid INTO dblink
+    SELECT n.nspname, n.nspowner INTO dblink
     FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
     WHERE e.extname = 'dblink';
     IF NOT FOUND THEN
@@ -52,7 +52,7 @@ BEGIN
             DETAIL = 'audit_servers() asks the servers by dblink, which comes with PostgreSQL.',
             HINT = 'As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;';
     -- The owner of the schema could rename it, and give its name to another one.
-    ELSIF is_superuser AND NOT instaid._is_superusers_schema(dblink.oid) THEN
+    ELSIF NOT instaid._can_trust(current_user::regrole, dblink.nspowner) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I of extension dblink belongs to another role',
                              dblink.nspname),

@@ -69,24 +69,79 @@ CREATE FUNCTION instaid._list_shards(OUT schema_name name, OUT shard_id integer,
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100
     AS 'MODULE_PATHNAME', 'instaid_list_shards';
 
+-- The shard of a schema
+CREATE FUNCTION instaid._find_shard(schema text, OUT schema_name name, OUT shard_id integer,
+                                    OUT epoch timestamptz, OUT sequence regclass,
+                                    OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
+BEGIN ATOMIC
+    SELECT s.* FROM instaid._list_shards() AS s WHERE s.schema_name = schema;
+END;
+
 -- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
 CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT code text, OUT problem text)
     RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
     AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
 
+-- The sequences that issue the IDs of a shard: the one of its next_id() first, and those that
+-- tables of its owner pass to next_id(regclass).
+-- The views call it for thousands of shards.  It is not STRICT, so that they contain its query.
+-- OFFSET 0 keeps the planner, which can know little of pg_depend, to look-ups by a whole key.
+-- 23 is integer, 2205 regclass: an array's cast is not shown, and pg_upgrade fails without it.
+CREATE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclass
+    LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1
+BEGIN ATOMIC
+    SELECT u.oid::regclass
+    FROM pg_proc AS s JOIN pg_language AS l ON l.oid = s.prolang AND l.lanname = 'instaid'
+         CROSS JOIN LATERAL (
+             SELECT c.oid, 1
+             FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
+             WHERE d.classid = 'pg_proc'::regclass AND d.objid = s.oid
+               AND d.refclassid = 'pg_class'::regclass
+             UNION ALL
+             -- The sequences that column defaults pass to next_id(regclass).  Any role can write
+             -- such a default, so table and sequence must belong to the owner of the shard.
+             SELECT c.oid, 2
+             FROM pg_proc AS r
+                  CROSS JOIN LATERAL (
+                      SELECT f.classid, f.objid FROM pg_depend AS f
+                      WHERE f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid OFFSET 0)
+                  AS f
+                  CROSS JOIN LATERAL (
+                      SELECT d.refclassid, d.refobjid FROM pg_depend AS d
+                      WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.objid OFFSET 0)
+                  AS d
+                  JOIN pg_attrdef AS a ON a.oid = f.objid
+                  JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
+                  JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
+                                    AND c.relkind = 'S' AND c.relpersistence <> 't'
+             WHERE r.proname = 'next_id' AND r.pronamespace = s.pronamespace
+               AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang
+               AND r.proowner = s.proowner AND f.classid = 'pg_attrdef'::regclass
+               AND d.refclassid = 'pg_class'::regclass) AS u (oid, place)
+    WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
+    GROUP BY u.oid ORDER BY min(u.place), u.oid;
+END;
+
 CREATE VIEW instaid.shards AS
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
-           CASE WHEN i.last_id IS NOT NULL
-                THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval)
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
+           instaid.extract_timestamp(i.last_id, s.epoch) AS last_issued_at,
+           CASE WHEN i.newest_id IS NOT NULL
+                THEN GREATEST(instaid.extract_timestamp(i.newest_id, s.epoch)
+                              - pg_catalog.clock_timestamp(), '0'::interval)
            END AS drift, s.frozen,
            -- the time of the first ID that would be negative
-           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
+           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at,
+           i.newest_sequence AS drift_sequence
     FROM instaid._list_shards() AS s
-         CROSS JOIN LATERAL (SELECT instaid._last_id(s.sequence, s.shard_id, s.epoch))
-                            AS i (last_id)
-         CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
-                            AS t (last_issued_at);
+         -- tables can have sequences of their own
+         CROSS JOIN LATERAL (
+        SELECT max(l.id) FILTER (WHERE q.oid = s.sequence), max(l.id),
+               (array_agg(q.oid ORDER BY l.id DESC) FILTER (WHERE l.id IS NOT NULL))[1]
+        FROM instaid._shard_sequences(s.schema_name) AS q (oid)
+             CROSS JOIN LATERAL (SELECT instaid._last_id(q.oid, s.shard_id, s.epoch)) AS l (id))
+         AS i (last_id, newest_id, newest_sequence);
 COMMENT ON VIEW instaid.shards IS 'the shards of this database; last_id, last_issued_at and drift '
 'need USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
 
@@ -160,38 +215,6 @@ CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timesta
 COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above this one, '
 'whatever their shard; error if the ID is negative; needs UPDATE on the sequence';
 
--- The sequences that issue the IDs of a shard: the one of its next_id() first, and those that
--- tables of its owner pass to next_id(regclass).
--- 23 is integer, 2205 regclass: an array's cast is not shown, and pg_upgrade fails without it.
-CREATE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclass
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
-BEGIN ATOMIC
-    SELECT u.oid::regclass
-    FROM pg_proc AS s JOIN pg_language AS l ON l.oid = s.prolang AND l.lanname = 'instaid'
-         CROSS JOIN LATERAL (
-             SELECT c.oid, 1
-             FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
-             WHERE d.classid = 'pg_proc'::regclass AND d.objid = s.oid
-               AND d.refclassid = 'pg_class'::regclass
-             UNION ALL
-             -- The sequences that column defaults pass to next_id(regclass).  Any role can write
-             -- such a default, so table and sequence must belong to the owner of the shard.
-             SELECT c.oid, 2 FROM pg_proc AS r
-                  JOIN pg_depend AS f ON f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid
-                                     AND f.classid = 'pg_attrdef'::regclass
-                  JOIN pg_attrdef AS a ON a.oid = f.objid
-                  JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
-                  JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
-                                     AND d.refclassid = 'pg_class'::regclass
-                  JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
-                                    AND c.relkind = 'S' AND c.relpersistence <> 't'
-             WHERE r.proname = 'next_id' AND r.pronamespace = s.pronamespace
-               AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang
-               AND r.proowner = s.proowner) AS u (oid, place)
-    WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
-    GROUP BY u.oid ORDER BY min(u.place), u.oid;
-END;
-
 -- Lock a sequence as ALTER SEQUENCE does; needs the rights of its owner.
 CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_sequence';
@@ -215,72 +238,6 @@ BEGIN
     END IF;
 END $$;
 
--- Replace a next_id() that is adopted, which keeps OID, owner, rights and the name of its result.
--- Calls that have ended can have rounded up to a millisecond ahead of the clock.
-CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
-                                         adopted oid, sequence regclass, above bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM instaid._alter_sequence(c.relowner, sequence,
-                                    'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE')
-    FROM pg_class AS c WHERE c.oid = sequence;
-    PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
-        clock_timestamp() + interval '1 ms', epoch)), epoch);
-    PERFORM instaid._execute_as(p.proowner, instaid._declaration_commands(
-        schema_name, shard_id, epoch, sequence::text, true, pg_get_function_arguments(p.oid),
-        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
-    FROM pg_proc AS p WHERE p.oid = adopted;
-    IF NOT FOUND THEN
-        RAISE undefined_function USING
-            MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
-            HINT = 'Call adopt_shard() again.';
-    END IF;
-END $$;
-
--- Write another shard ID into a declaration.  To freeze waits for all calls; to thaw leaves the
--- millisecond, in which IDs of a smaller shard ID would be below those that were issued.
-CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, shard_id integer)
-    RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    shard record;
-BEGIN
-    PERFORM instaid._sequence_owner(declaration, sequence);
-    -- nobody else freezes or thaws it
-    PERFORM instaid._lock_sequence(sequence);
-    SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.declaration = $1;
-    PERFORM instaid._set_frozen(shard.schema_name, true);
-    PERFORM instaid._execute_as(p.proowner, regexp_replace(
-        pg_get_functiondef(p.oid), '(.*shard )\d+', '\1' || shard_id))
-    FROM pg_proc AS p WHERE p.oid = declaration;
-    -- by its name, which can have become that of another function
-    IF NOT EXISTS (SELECT FROM instaid._list_shards() AS s
-                   WHERE s.declaration = $1 AND s.shard_id = $3) THEN
-        RAISE serialization_failure USING
-            MESSAGE = 'the shard was renamed or replaced meanwhile', HINT = 'Try again.';
-    END IF;
-    PERFORM instaid._set_frozen(shard.schema_name, false) WHERE NOT shard.frozen;
-END $$;
-
--- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
-CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
-    RETURNS SETOF text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
-BEGIN ATOMIC
-    SELECT g.what FROM pg_proc AS p
-         -- a declaration can name a sequence that its owner has no rights on
-         JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
-         CROSS JOIN LATERAL (VALUES
-             (format('USAGE ON SEQUENCE %s', sequence),
-              p.prosecdef OR has_sequence_privilege(role, sequence, 'USAGE, UPDATE')),
-             (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
-              has_function_privilege(role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
-    WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
-END;
-
--- include common/adopting.sql
-
--- include common/adopt_column.sql
-
 -- Let the sequences of a shard end where they stand, or go on.
 -- The lock waits for all transactions that have taken IDs.  The declared sequence comes first: all
 -- who use another one have locked it, too.  Each is looked up when the lock of the one before is
@@ -289,7 +246,7 @@ CREATE FUNCTION instaid._set_frozen(schema_name text, frozen boolean) RETURNS vo
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
-    done regclass[] := '{}';
+    done regclass[] := '{}'::regclass[];
     sequence regclass;
     owner regrole;
     max_value bigint;
@@ -314,13 +271,15 @@ BEGIN
                 'SELECT setval(%1$L::regclass, LEAST(GREATEST(COALESCE('
                 ' pg_sequence_last_value(%1$L), nextval(%1$L)), minimum_value + 1, start_value),'
                 ' %2$s)) FROM pg_sequence_parameters(%1$s)', sequence::oid,
-                instaid._max_tick() - 1));
+                instaid._max_tick() - 1))::bigint;
             PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || max_value);
         ELSIF max_value < instaid._max_tick() THEN
-            -- A dump without data has the last tick as MAXVALUE only.
+            -- It goes on in the next millisecond.  A dump without data has the last tick as
+            -- MAXVALUE only.
             PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L, COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)',
-                sequence::oid, max_value, instaid._max_sequence()));
+                'SELECT setval(%1$L, LEAST((COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)'
+                ' + 1, %4$s))', sequence::oid, max_value, instaid._max_sequence(),
+                instaid._max_tick()));
         END IF;
         done := done || sequence;
     END LOOP;

@@ -130,7 +130,7 @@ END $$;
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
 CREATE OR REPLACE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
     RETURNS SETOF text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT format('EXECUTE ON FUNCTION %I.next_id(%s)', schema_name,
                   pg_get_function_identity_arguments(p.oid))

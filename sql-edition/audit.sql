@@ -70,28 +70,29 @@ CREATE OR REPLACE VIEW instaid._edition_findings (code, severity, object, proble
         WHERE t.typnamespace = s.schema AND t.typname = 'id_sequence'
           AND d.refclassid = 'pg_class'::regclass AND d.refobjid = s.sequence)
     UNION ALL
-    -- Calls by name, new defaults, and restored ones find it, or are ambiguous.
-    SELECT 'planted_function', 'error',
-           format('%s.%I(%s)', s.name, p.proname, oidvectortypes(p.proargtypes)),
-           format('role %I has put it into the schema of a shard: calls of %s() can fail, or find'
-                  ' it', o.rolname, p.proname), 'Drop it, and revoke CREATE on the schema.'
-    FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
-         JOIN pg_proc AS p ON p.pronamespace = s.schema AND p.proname IN ('next_id', 'next_ids')
-         JOIN pg_roles AS o ON o.oid = p.proowner
-    WHERE p.proowner NOT IN (s.owner, n.nspowner) AND NOT o.rolsuper
-    UNION ALL
     -- create_shard() does not see its shard ID.
     SELECT 'lost_shard', 'error', quote_ident(n.nspname),
            format('functions of a shard that is not in instaid.shards: %s',
                   string_agg(format('%I(%s)', p.proname, oidvectortypes(p.proargtypes)), ', ')),
-           'Give next_id(), next_ids() and their type to one role, if they are there, or let its'
-           ' tables use another shard, and drop what is left.'
+           'If they say what instaid.create_shard() makes them say, give next_id(), next_ids() and'
+           ' their type to one role. Otherwise let its tables use another shard, and drop what is'
+           ' left.'
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE n.nspname !~ '^(pg_|instaid)'
       AND n.oid NOT IN (SELECT s.schema FROM shard AS s)
       AND (strpos(p.prosrc, 'RETURN instaid_sql._open(') > 0
            OR strpos(p.prosrc, 'SELECT instaid_sql._next_ids(') > 0)
     GROUP BY n.nspname
+    UNION ALL
+    -- DROP SEQUENCE ... CASCADE drops functions and defaults, and leaves the type.
+    SELECT 'lost_shard', 'error', quote_ident(n.nspname),
+           'its type id_sequence is left of a shard: next_id() was dropped, and defaults with it',
+           format('DROP DOMAIN %I.id_sequence; If its tables need IDs, call instaid.create_shard()'
+                  ' with their shard ID, and instaid.adopt_column() for each.', n.nspname)
+    FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
+    WHERE t.typname = 'id_sequence' AND t.typbasetype = 'regclass'::regtype
+      AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
+                      AND d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid)
     UNION ALL
     SELECT 'no_lock', 'error', s.name, 'its owner has no id_sequence_lock: next_id() fails',
            format('Let the owner of the shard run: CREATE VIEW %I.id_sequence_lock AS SELECT 1 AS'

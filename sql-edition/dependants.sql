@@ -1,13 +1,15 @@
 /* sql-edition/dependants.sql */
 
--- What uses the schemas instaid_sql_edition and instaid_sql, and the command that makes it use the
--- extension instead: for the SQL edition that was moved, or is removed (docs/sql-edition.md).
+-- What uses the schemas instaid_sql_edition, or instaid if it was not moved, and instaid_sql, and
+-- the command that makes it use the extension instead: for the SQL edition that was moved, or is
+-- removed (docs/sql-edition.md).
 -- Run it as the owner of the table or view: it can call functions of that role.
 
 BEGIN;
 SET LOCAL search_path = pg_catalog;
 WITH old AS (SELECT objid FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass
-             AND refobjid IN ('instaid_sql_edition'::regnamespace, 'instaid_sql'::regnamespace))
+             AND refobjid IN (COALESCE(to_regnamespace('instaid_sql_edition'),
+                                      to_regnamespace('instaid')), 'instaid_sql'::regnamespace))
 SELECT DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid) AS object,
        c.relowner::regrole AS owner, replace(CASE
     WHEN a.attgenerated = 's'

@@ -1,15 +1,22 @@
 /* sql-edition/drop.sql */
 
--- Drop what is left of the SQL edition in instaid_sql_edition and instaid_sql, unless
--- something uses it, as sql-edition/dependants.sql shows.
+-- Drop what is left of the SQL edition in instaid_sql_edition, or in instaid if it was not moved,
+-- and in instaid_sql, unless something uses it, as sql-edition/dependants.sql shows.
 
 BEGIN;
 SET LOCAL search_path = pg_catalog;
 DO $$
 DECLARE
+    edition CONSTANT regnamespace := COALESCE(to_regnamespace('instaid_sql_edition'),
+                                              to_regnamespace('instaid'));
     command text;
     is_dropped boolean := true;
-    shards text := (SELECT string_agg(schema_name, ', ') FROM instaid_sql_edition._list_shards());
+    -- nothing of the edition is called, whose owner need not be trusted any more
+    shards text := (
+        SELECT string_agg(n.nspname, ', ')
+        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND n.nspname !~ '^pg_'
+          AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0);
 BEGIN
     IF shards IS NOT NULL THEN
         RAISE 'these shards are left: %', shards;
@@ -21,7 +28,7 @@ BEGIN
             SELECT DISTINCT format('DROP %s %s', o.type, o.identity)
             FROM pg_depend AS d CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS o
             WHERE d.refclassid = 'pg_namespace'::regclass AND d.classid <> 'pg_rewrite'::regclass
-              AND d.refobjid IN ('instaid_sql_edition'::regnamespace, 'instaid_sql'::regnamespace)
+              AND d.refobjid IN (edition, 'instaid_sql'::regnamespace)
         LOOP
             BEGIN
                 EXECUTE command;
@@ -31,7 +38,7 @@ BEGIN
             END;
         END LOOP;
     END LOOP;
-    DROP SCHEMA instaid_sql_edition, instaid_sql;
+    EXECUTE format('DROP SCHEMA %s, instaid_sql', edition);
 END
 $$;
 COMMIT;

@@ -22,7 +22,7 @@ CREATE OR REPLACE FUNCTION instaid_sql._refuse_epoch(epoch timestamptz) RETURNS 
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' AS $$
 DECLARE
-    first CONSTANT timestamptz := '4714-11-24 00:00:00+00 BC';
+    first CONSTANT timestamptz := timestamptz '4714-11-24 00:00:00+00 BC';
     last CONSTANT timestamptz := instaid_sql._end_of_epochs() - interval '1 ms';
     excess integer;
 BEGIN

@@ -53,21 +53,32 @@ COMMENT ON TYPE instaid_sql.sequence_options IS 'what pg_sequence_parameters() r
 -- The options of the sequences of this shard and epoch.
 CREATE OR REPLACE FUNCTION instaid_sql._options(shard_id integer, epoch_ms bigint)
     RETURNS instaid_sql.sequence_options
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN ROW(epoch_ms, epoch_ms,
                instaid_sql._last_in_ms(instaid_sql._last_ms(), shard_id), 1, false, 1,
                20)::instaid_sql.sequence_options;
 
 -- The first ID of a shard in the millisecond that the clock reads.
 -- A cast to bigint rounds to the nearest.  Therefore half a millisecond is taken away, less half
--- a microsecond for the error of a double.  A clock that reads a time after the last ID of the
--- epoch, or as long before the last ID of the sequence, is an error: bigint is out of range.
+-- a microsecond for the error of a double.  A clock that reads a time before the epoch counts as
+-- the epoch: it was set back, and the sequence goes on.  One that reads a time after the last ID
+-- is refused, before it moves the sequence to its end.
 CREATE OR REPLACE FUNCTION instaid_sql._clock(options instaid_sql.sequence_options) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    clock CONSTANT timestamptz := clock_timestamp();
+    ms CONSTANT bigint := GREATEST(date_part('epoch', clock) * 1000
+                                   - (options.minimum_value + 0.4995::float8), 0);
 BEGIN
-    RETURN (date_part('epoch', clock_timestamp()) * 1000
-            - (options.minimum_value + 0.4995::float8))::bigint
-           * (1::bigint << instaid_sql._ms_shift())
+    IF ms > instaid_sql._last_ms() THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('the IDs of epoch %s are used up',
+                             to_timestamp(options.minimum_value / 1000.0)),
+            DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
+                            clock),
+            HINT = 'Correct the server''s clock, or let tables use a shard with a later epoch.';
+    END IF;
+    RETURN ms * (1::bigint << instaid_sql._ms_shift())
            + (options.maximum_value & instaid_sql._shard_id_mask());
 END $$;
 
@@ -168,10 +179,11 @@ END $$;
 
 -- Lock a sequence for setval(); false if the extension has adopted it; refuse any other that
 -- cannot serve.
--- The lock is of a view: nobody else may lock it, and ANALYZE, which would take the same lock,
--- leaves views alone.  An advisory lock could be held by any role.  The sequences of a shard
--- share one lock, which their schema tells.  If the schema was renamed meanwhile, its old name
--- can be that of another shard: then the lock of the new name is taken, too.
+-- The lock is of a view: ANALYZE, which would take the same lock, leaves views alone.  Roles with
+-- USAGE on the schema can hold it, as they can any sequence: PostgreSQL locks some names before it
+-- checks rights (SECURITY.md).  An advisory lock could be held by any role.  The sequences of a
+-- shard share one lock, which their schema tells.  If the schema was renamed meanwhile, its old
+-- name can be that of another shard: then the lock of the new name is taken, too.
 --
 -- Who has the lock sends nothing to the client: one that asks for debugging messages, and does
 -- not read them, would keep it.
@@ -276,6 +288,8 @@ BEGIN
                  '.id_sequence_lock IN SHARE UPDATE EXCLUSIVE MODE NOWAIT' END;
         id := CASE
             WHEN pg_catalog.pg_sequence_last_value(sequence) OPERATOR(pg_catalog.<) t
+                 -- The last millisecond also stands for a clock past it: _clock() tells.
+                 AND t OPERATOR(pg_catalog.<) 9223372036846387200
                  AND (pg_catalog.pg_identify_object('pg_catalog.pg_class'::pg_catalog.regclass,
                                                     sequence, 0)).schema
                      OPERATOR(pg_catalog.=) schema
@@ -284,7 +298,7 @@ BEGIN
                      OPERATOR(pg_catalog.&) instaid_sql._max_sequence())) END;
         IF id IS NULL THEN
             PERFORM instaid_sql._lock(sequence, options);
-            id := instaid_sql._take(sequence, t);
+            id := instaid_sql._take(sequence, instaid_sql._clock(options));
         END IF;
         RAISE SQLSTATE 'ID001';
     EXCEPTION
@@ -407,8 +421,9 @@ BEGIN
     END IF;
     -- as next_id() does
     FOR i IN 1 .. count LOOP
-        t := (date_part('epoch', clock_timestamp()) * 1000
-              - (options.minimum_value + 0.4995::float8))::bigint
+        t := LEAST(GREATEST(date_part('epoch', clock_timestamp()) * 1000
+                            - (options.minimum_value + 0.4995::float8), 0),
+                   instaid_sql._last_ms())::bigint
              * (1::bigint << instaid_sql._ms_shift()) + base;
         id := CASE WHEN pg_sequence_last_value(sequence) + 1 - t
                         & instaid_sql._sign_and_shard_id_mask() = 0
@@ -462,25 +477,27 @@ BEGIN
 CREATE %7$s FUNCTION %1$I.next_id(sequence %1$I.id_sequence %3$s) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER AS $$
 DECLARE
-    -- The first ID of this shard 3 ms before the millisecond that the clock reads.  To open a
+    -- The first ID of shard 0 three ms before the millisecond that the clock reads.  To open a
     -- millisecond takes longest; so a busy shard does it 250 times a second, and not 1,000.
-    t CONSTANT pg_catalog.int8 := (
+    -- It stays within the IDs of the epoch: see _clock().
+    t CONSTANT pg_catalog.int8 := LEAST(GREATEST(
             pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
             OPERATOR(pg_catalog.*) 1000::pg_catalog.float8
-            OPERATOR(pg_catalog.-) %4$s::pg_catalog.float8)::pg_catalog.int8
-        OPERATOR(pg_catalog.*) %8$s OPERATOR(pg_catalog.+) %5$s;
+            OPERATOR(pg_catalog.-) %4$s::pg_catalog.float8,
+            0::pg_catalog.float8), %13$s::pg_catalog.float8)::pg_catalog.int8
+        OPERATOR(pg_catalog.*) %8$s;
     -- There is room if the next value is an ID of this shard, and not before t: less t, its
-    -- sign and the bits of the shard ID are 0.
+    -- sign is 0, and it has the bits of the shard ID.
     id CONSTANT pg_catalog.int8 := CASE
         WHEN (pg_catalog.pg_sequence_last_value(sequence)
                 OPERATOR(pg_catalog.+) 1 OPERATOR(pg_catalog.-) t)
-             OPERATOR(pg_catalog.&) (%9$s) OPERATOR(pg_catalog.=) 0
+             OPERATOR(pg_catalog.&) (%9$s) OPERATOR(pg_catalog.=) %5$s
         THEN pg_catalog.nextval(sequence) END;
 BEGIN
     IF id IS NULL THEN
         RETURN instaid_sql._open(sequence, t OPERATOR(pg_catalog.+) %10$s,
                                  %6$L::instaid_sql.sequence_options);
-    ELSIF (id OPERATOR(pg_catalog.-) t) OPERATOR(pg_catalog.&) (%11$s) OPERATOR(pg_catalog.=) 0
+    ELSIF (id OPERATOR(pg_catalog.-) t) OPERATOR(pg_catalog.&) (%11$s) OPERATOR(pg_catalog.=) %5$s
     THEN
         RETURN id;                      -- of the last four milliseconds
     ELSIF id OPERATOR(pg_catalog.&) %12$s OPERATOR(pg_catalog.=) %5$s THEN
@@ -504,8 +521,9 @@ $f$, schema_name, default_value,
      CASE WHEN adopted IS NOT TRUE THEN 'DEFAULT ' || default_value END, epoch_ms + 3.4995,
      shard_id << instaid_sql._sequence_bits(), options,
      CASE WHEN or_replace THEN 'OR REPLACE' END, 1::bigint << instaid_sql._ms_shift(),
-     instaid_sql._sign_and_shard_id_mask(), three_ms, ~ (three_ms | instaid_sql._max_sequence()),
-     instaid_sql._shard_id_mask());
+     instaid_sql._sign_and_shard_id_mask(), three_ms + (shard_id << instaid_sql._sequence_bits()),
+     ~ (three_ms | instaid_sql._max_sequence()),
+     instaid_sql._shard_id_mask(), instaid_sql._last_ms() - 3);
 END
 $create$;
 

@@ -176,7 +176,7 @@ CREATE OR REPLACE FUNCTION instaid_sql._end_of_epochs() RETURNS timestamptz
 
 -- The last ID of a shard in a millisecond.
 CREATE OR REPLACE FUNCTION instaid_sql._last_in_ms(ms bigint, shard_id integer) RETURNS bigint
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (ms << instaid_sql._ms_shift()) + (shard_id << instaid_sql._sequence_bits())
            + instaid_sql._max_sequence();
 
@@ -187,7 +187,7 @@ CREATE OR REPLACE FUNCTION instaid_sql._last_in_ms(ms bigint, shard_id integer) 
 CREATE OR REPLACE FUNCTION instaid._check_name(what text, name text) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    max_bytes CONSTANT integer := current_setting('max_identifier_length');
+    max_bytes CONSTANT integer := current_setting('max_identifier_length')::integer;
 BEGIN
     IF octet_length(name) > max_bytes THEN
         RAISE name_too_long USING
@@ -234,6 +234,10 @@ BEGIN
     ELSE
         EXECUTE command;
     END IF;
+    -- A SET in a function that was called stays.
+    IF current_setting('search_path') <> 'pg_catalog, pg_temp' THEN
+        PERFORM set_config('search_path', 'pg_catalog, pg_temp', false);
+    END IF;
     RETURN result;
 END $$;
 
@@ -249,22 +253,27 @@ END $$;
 
 ---- Rights ----
 
+-- The roles that default privileges can give rights on new objects of the caller.
+CREATE OR REPLACE FUNCTION instaid._default_grantees() RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN concat_ws(', ', 'PUBLIC', (
+        SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
+        FROM pg_default_acl AS d CROSS JOIN LATERAL aclexplode(d.defaclacl) AS x
+             JOIN pg_roles AS r ON r.oid = x.grantee AND r.rolname <> current_user));
+
 -- Give PUBLIC its rights on the new functions, views and types of this edition, and no role
 -- others; those that were there keep their rights.  Default privileges, which some clouds set for
 -- whole databases, grant rights or take them away.  Each file ends with this.
 CREATE OR REPLACE PROCEDURE instaid._set_rights()
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    others CONSTANT text := concat_ws(', ', 'PUBLIC', (
-        SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
-        FROM pg_default_acl AS d CROSS JOIN LATERAL aclexplode(d.defaclacl) AS x
-             JOIN pg_roles AS r ON r.oid = x.grantee AND r.rolname <> current_user));
-    known CONSTANT oid[] := NULLIF(current_setting('instaid_files.known'), '');
+    known CONSTANT oid[] := NULLIF(current_setting('instaid_files.known'), '')::oid[];
 BEGIN
     EXECUTE (
         SELECT COALESCE(string_agg(format('REVOKE ALL ON %1$s %2$s FROM %3$s;'
                                           ' GRANT %4$s ON %1$s %2$s TO PUBLIC;', k.kind,
-                                          o.identity, others, k.public_right), ''), '')
+                                          o.identity, instaid._default_grantees(),
+                                          k.public_right), ''), '')
         FROM pg_depend AS d CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS o
              JOIN (VALUES ('function', 'FUNCTION', 'EXECUTE'),
                           ('procedure', 'PROCEDURE', 'EXECUTE'), ('view', 'TABLE', 'SELECT'),

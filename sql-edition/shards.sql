@@ -8,48 +8,68 @@ CALL instaid._begin_file('shards.sql', '{
 
 ---- Shards ----
 
--- The shard ID and the epoch that the text of a next_ids() declares; null if it is not a text of
--- _declare().  Any role can write such a text: the numbers are those that can serve, a time from
--- 1990 to 2100 and a shard ID that there is.  The MAXVALUE is below the largest bigint by the IDs
--- of the higher shards.
-CREATE OR REPLACE FUNCTION instaid._read_declaration(source text, OUT shard_id integer,
-                                          OUT epoch_ms bigint)
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT (instaid_sql._max_shard_id() - (n.higher >> instaid_sql._sequence_bits()))::integer,
-           n.ms
-    FROM regexp_match(source, E'^\nBEGIN\n    RETURN QUERY SELECT instaid_sql[.]_next_ids[(]'
-                              '[^;]*\\((\\d{12,13}),\\1,9223372(\\d{12}),[^;]*;\nEND $') AS m
-         CROSS JOIN LATERAL (SELECT m[1]::bigint, 36854775807 - m[2]::bigint) AS n (ms, higher)
-    WHERE n.ms BETWEEN 631152000001 AND 4102444800000
-      AND n.higher & ~ instaid_sql._shard_id_mask() = 0;
-END;
+-- The shards.  A shard is declared by the function next_ids() of its schema, whose default is its
+-- sequence.  A frozen sequence has the last ID of an earlier millisecond as its MAXVALUE.  Any
+-- role can create functions of these names.  They declare a shard only with the type and the text
+-- that _declare() gives them, if all of it belongs to one role, and with an epoch from 1990 to
+-- 2100.  Of a text, which can be very long, only the beginning is parsed.
+--
+-- The planner cannot know how many shards there are.  OFFSET 0 keeps it to one look-up by a whole
+-- key after the other.
+CREATE OR REPLACE VIEW instaid._declared_shards AS
+    SELECT n.nspname AS schema_name, p.shard_id, to_timestamp(p.epoch_ms / 1000.0) AS epoch,
+           q.seqrelid::regclass AS sequence, p.oid AS declaration,
+           q.seqmax >> instaid_sql._ms_shift() < instaid_sql._last_ms()
+           AND q.seqmax & instaid_sql._low_bits() = instaid_sql._last_in_ms(0, p.shard_id)
+           AS frozen
+    FROM pg_namespace AS n
+         CROSS JOIN LATERAL (
+        SELECT t.oid, t.typowner FROM pg_type AS t
+        WHERE t.typname = 'id_sequence' AND t.typnamespace = n.oid OFFSET 0) AS t
+         CROSS JOIN LATERAL (
+        SELECT FROM pg_proc AS f
+        WHERE f.proname = 'next_id' AND f.proargtypes = t.oid::text::oidvector
+          AND f.pronamespace = n.oid AND f.proowner = t.typowner AND f.prosecdef OFFSET 0) AS f
+         CROSS JOIN LATERAL (
+        SELECT p.oid, p.prosrc,
+               substring(left(split_part(left(p.prosrc, 150), ',', 3), 13), '^[0-9]+$')::bigint,
+               mod(substring(left(split_part(left(p.prosrc, 150), ',', 4), 19),
+                             '^[0-9]+$')::numeric,
+                   instaid_sql._low_bits() + 1)::integer >> instaid_sql._sequence_bits()
+        FROM pg_proc AS p
+        WHERE p.proname = 'next_ids' AND p.pronamespace = n.oid AND p.proargtypes
+              = format('%s %s', 'integer'::regtype::oid, t.oid)::oidvector
+          AND p.proowner = t.typowner AND p.prosecdef AND p.pronargdefaults = 1 OFFSET 0)
+         AS p (oid, prosrc, epoch_ms, shard_id)
+         CROSS JOIN LATERAL (
+        SELECT d.refobjid FROM pg_depend AS d
+        WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+          AND d.refclassid = 'pg_class'::regclass OFFSET 0) AS d
+         JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
+    WHERE n.nspname !~ '^pg_' AND p.epoch_ms BETWEEN 631152000001 AND 4102444800000
+      AND p.prosrc = format(E'\nBEGIN\n    RETURN QUERY SELECT instaid_sql._next_ids(sequence,'
+                            ' %L::instaid_sql.sequence_options, count);\nEND ',
+                            instaid_sql._options(p.shard_id, p.epoch_ms));
 
--- A shard is declared by the function next_ids() of its schema, whose default is its sequence.
--- A frozen sequence has the last ID of an earlier millisecond as its MAXVALUE.  Any role can
--- create functions of these names.  They declare a shard only with the type and the text that
--- _declare() gives them, and if all of it belongs to one role.
+-- All shards
 CREATE OR REPLACE FUNCTION instaid._list_shards(OUT schema_name name, OUT shard_id integer,
                                     OUT epoch timestamptz, OUT sequence regclass,
                                     OUT declaration oid, OUT frozen boolean)
     RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED ROWS 100
-    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET jit = off
 BEGIN ATOMIC
-    SELECT n.nspname, r.shard_id, to_timestamp(r.epoch_ms / 1000.0), q.seqrelid::regclass, p.oid,
-           q.seqmax >> instaid_sql._ms_shift() < instaid_sql._last_ms()
-           AND q.seqmax & instaid_sql._low_bits() = instaid_sql._last_in_ms(0, r.shard_id)
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-         JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
-                            AND d.refclassid = 'pg_class'::regclass
-         JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
-         JOIN pg_type AS t ON t.oid = p.proargtypes[1] AND t.typname = 'id_sequence'
-                          AND t.typnamespace = p.pronamespace AND t.typowner = p.proowner
-         JOIN pg_proc AS f ON f.proname = 'next_id' AND f.pronargs = 1 AND f.prosecdef
-                          AND f.proargtypes[0] = t.oid AND f.proowner = p.proowner
-         CROSS JOIN LATERAL instaid._read_declaration(p.prosrc) AS r
-    WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND p.pronargdefaults = 1 AND p.prosecdef
-      AND n.nspname !~ '^pg_' AND r.shard_id IS NOT NULL;
+    TABLE instaid._declared_shards;
+END;
+
+-- The shard of a schema.  PostgreSQL puts this query into the one that calls it.
+CREATE OR REPLACE FUNCTION instaid._find_shard(schema text, OUT schema_name name,
+                                    OUT shard_id integer, OUT epoch timestamptz,
+                                    OUT sequence regclass, OUT declaration oid, OUT frozen boolean)
+    RETURNS SETOF record
+    LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1
+BEGIN ATOMIC
+    SELECT s.* FROM instaid._declared_shards AS s WHERE s.schema_name = schema;
 END;
 
 -- The last value of a sequence, null if it was never used, and whether it was read: not without
@@ -59,11 +79,12 @@ END;
 -- pg_sequence_last_value().  Who can rename a sequence or its schema can put a table or a view
 -- under the name, and planning alone then calls functions of that role.  Therefore a sequence is
 -- read by name only if it and its schema, which the reader can use, belong to the reader, to a
--- superuser, or to the owner of these functions.
+-- superuser, or to the owner of these functions.  audit() sets enable_nestloop = off, with which
+-- each call would read all schemas.
 CREATE OR REPLACE FUNCTION instaid._last_value(sequence regclass, OUT last_value bigint,
                                     OUT is_read boolean)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET lock_timeout = '1ms' AS $$
+    SET lock_timeout = '1ms' SET enable_nestloop = on AS $$
 BEGIN
     IF has_sequence_privilege(sequence, 'SELECT') IS NOT TRUE THEN
         is_read := false;
@@ -97,7 +118,7 @@ END $$;
 CREATE OR REPLACE FUNCTION instaid._position(sequence regclass, shard_id integer,
                                              epoch timestamptz, OUT last bigint,
                                              OUT is_read boolean)
-    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT s.last_value, s.is_read FROM instaid._last_value(sequence) AS s;
 END;
@@ -114,25 +135,10 @@ BEGIN
               AND instaid.extract_shard_id(q.seqmax) = shard_id);
 END $$;
 
-CREATE OR REPLACE VIEW instaid.shards AS
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id, t.last_issued_at,
-           CASE WHEN i.last_id IS NOT NULL
-                THEN GREATEST(t.last_issued_at - pg_catalog.clock_timestamp(), '0'::interval)
-           END AS drift, s.frozen,
-           -- the time of the first ID that would be negative
-           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
-    FROM instaid._list_shards() AS s
-         CROSS JOIN LATERAL instaid._last_value(s.sequence) AS i (last_id)
-         CROSS JOIN LATERAL (SELECT instaid.extract_timestamp(i.last_id, s.epoch))
-                            AS t (last_issued_at);
-COMMENT ON VIEW instaid.shards IS
-'the shards of this database, one row each; last_id, last_issued_at and drift need SELECT on '
-'the sequence';
-
 -- The sequences that issue the IDs of a shard: the one of its next_id(), and those of
--- add_sequence().
+-- add_sequence().  Neither STRICT nor with a setting: views contain its query.
 CREATE OR REPLACE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclass
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1
 BEGIN ATOMIC
     SELECT DISTINCT q.seqrelid::regclass
     FROM pg_type AS t
@@ -142,13 +148,36 @@ BEGIN ATOMIC
         SELECT 'pg_proc'::regclass, instaid._find_function(
             schema_name, 'next_ids', format('%s %s', 'integer'::regtype::oid, t.oid)::oidvector))
                             AS o (class, oid)
-         JOIN pg_depend AS d ON d.classid = o.class AND d.objid = o.oid
-                            AND d.refclassid = 'pg_class'::regclass
-         JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
+         CROSS JOIN LATERAL (
+        SELECT q.seqrelid FROM pg_depend AS d JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
+        WHERE d.classid = o.class AND d.objid = o.oid AND d.refclassid = 'pg_class'::regclass
+        OFFSET 0) AS q
     WHERE t.typname = 'id_sequence'
       AND t.typnamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name)
     ORDER BY 1;
 END;
+
+CREATE OR REPLACE VIEW instaid.shards AS
+    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
+           instaid.extract_timestamp(i.last_id, s.epoch) AS last_issued_at,
+           CASE WHEN i.newest_id IS NOT NULL
+                THEN GREATEST(instaid.extract_timestamp(i.newest_id, s.epoch)
+                              - pg_catalog.clock_timestamp(), '0'::interval)
+           END AS drift, s.frozen,
+           -- the time of the first ID that would be negative
+           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at,
+           i.newest_sequence AS drift_sequence
+    FROM instaid._list_shards() AS s
+         -- tables can have sequences of their own
+         CROSS JOIN LATERAL (
+        SELECT max(l.id) FILTER (WHERE q.oid = s.sequence), max(l.id),
+               (array_agg(q.oid ORDER BY l.id DESC) FILTER (WHERE l.id IS NOT NULL))[1]
+        FROM instaid._shard_sequences(s.schema_name) AS q (oid)
+             CROSS JOIN LATERAL (SELECT (instaid._last_value(q.oid)).last_value) AS l (id))
+         AS i (last_id, newest_id, newest_sequence);
+COMMENT ON VIEW instaid.shards IS
+'the shards of this database, one row each; last_id, last_issued_at and drift need SELECT on '
+'the sequence';
 
 ---- Creating shards ----
 
@@ -163,7 +192,6 @@ DECLARE
     schema CONSTANT text := (pg_identify_object('pg_class'::regclass, sequence, 0)).schema;
     lock CONSTANT text := schema || '.id_sequence_lock';
     options CONSTANT instaid_sql.sequence_options := instaid_sql._options(shard_id, epoch_ms);
-    part record;
 BEGIN
     EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT BY 1 MINVALUE %s MAXVALUE %s'
                    ' START WITH %s RESTART CACHE 1 NO CYCLE', sequence, epoch_ms,
@@ -179,15 +207,8 @@ BEGIN
         EXECUTE format('COMMENT ON VIEW %s IS %L', lock,
                        'the lock of the sequences of the shard; it must keep this name');
     END IF;
-    FOR part IN
-        SELECT DISTINCT c.oid::regclass AS name,
-               CASE WHEN x.grantee = 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END AS grantee
-        FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
-        WHERE c.oid IN (CASE WHEN is_new THEN sequence END, lock::regclass)
-          AND x.grantee <> c.relowner
-    LOOP
-        EXECUTE format('REVOKE ALL ON %s FROM %s', part.name, part.grantee);
-    END LOOP;
+    EXECUTE format('REVOKE ALL ON %s FROM %s', concat_ws(', ', lock, CASE WHEN is_new THEN sequence
+                                                               END), instaid._default_grantees());
 END $$;
 
 -- Let nobody but the owner use the functions of these shards, and their type.  To take IDs needs
@@ -195,18 +216,10 @@ END $$;
 -- For many shards at once: PostgreSQL looks a function up by its name among all schemas.
 CREATE OR REPLACE FUNCTION instaid._restrict_shards(schemas text[]) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    others CONSTANT text := concat_ws(', ', 'PUBLIC', (
-        SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
-        FROM pg_namespace AS n JOIN pg_type AS t ON t.typnamespace = n.oid
-             JOIN pg_proc AS p ON p.pronamespace = n.oid
-             CROSS JOIN LATERAL aclexplode(p.proacl || t.typacl) AS x
-        WHERE n.nspname = ANY (schemas) AND p.proname ~ '^next_ids?$' AND p.pronargs > 0
-          AND t.typname = 'id_sequence' AND x.grantee NOT IN (0, p.proowner)));
 BEGIN
     EXECUTE (
         SELECT format('REVOKE ALL ON FUNCTION %2$s FROM %1$s; REVOKE ALL ON TYPE %3$s FROM %1$s',
-                      others,
+                      instaid._default_grantees(),
                       string_agg(format('%1$I.next_id(%1$I.id_sequence),'
                                         ' %1$I.next_ids(integer, %1$I.id_sequence)', s), ', '),
                       string_agg(format('%I.id_sequence', s), ', '))
@@ -236,7 +249,7 @@ END $$;
 
 -- What conflicts with a new shard: the schema that has its shard ID, a function of its schema
 -- with the name of one that it needs, and the epoch of another shard.  The function that is
--- adopted comes last: it hides none of the others.
+-- adopted comes last: it hides none of the others.  With -1, only the schema is looked at.
 CREATE OR REPLACE FUNCTION instaid._find_conflict(schema_name text, shard_id integer,
                                        OUT taken_by name, OUT routine oid, OUT other_schema name,
                                        OUT other_epoch timestamptz)
@@ -245,10 +258,10 @@ BEGIN
     SELECT min(s.schema_name) FILTER (WHERE s.shard_id = _find_conflict.shard_id),
            (array_agg(s.schema_name ORDER BY s.shard_id))[1],
            (array_agg(s.epoch ORDER BY s.shard_id))[1]
-    INTO taken_by, other_schema, other_epoch FROM instaid._list_shards() AS s;
-    SELECT p.oid INTO routine
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE n.nspname = schema_name
+    INTO taken_by, other_schema, other_epoch FROM instaid._list_shards() AS s
+    WHERE _find_conflict.shard_id >= 0;
+    SELECT p.oid INTO routine FROM pg_proc AS p
+    WHERE p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name)
       AND (p.proname = 'next_id' AND p.pronargs < 2 OR p.proname = 'next_ids' AND p.pronargs < 3)
     ORDER BY p.proname DESC, p.pronargs DESC LIMIT 1;
 END $$;
@@ -270,7 +283,7 @@ CREATE OR REPLACE FUNCTION instaid._shard_commands(schema_name text, shard_id in
 
 CREATE OR REPLACE FUNCTION instaid.settled_id(schema_name text, sequence regclass DEFAULT '-',
                                               wait boolean DEFAULT true) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._refuse_extension_only('settled_id()', 'Store pg_current_xact_id() in each'
         ' row, and read below pg_snapshot_xmin(pg_current_snapshot()).');
@@ -282,46 +295,49 @@ COMMENT ON FUNCTION instaid.settled_id IS
 
 -- A shard, its owner, and the options of its sequences; refuse a schema that is not a shard, and a
 -- caller who does not own the shard and the sequences.
-CREATE OR REPLACE FUNCTION instaid._check_owned_shard(schema_name text) RETURNS record
+CREATE OR REPLACE FUNCTION instaid._check_owned_shard(
+    schema_name text, OUT shard_id integer, OUT sequence regclass, OUT owner regrole,
+    OUT options instaid_sql.sequence_options)
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard record;
+    epoch_ms bigint;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, p.proowner::regrole AS owner,
-           instaid_sql._options(s.shard_id, (extract(epoch FROM s.epoch) * 1000)::bigint)
-           AS options INTO shard
-    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-    WHERE s.schema_name = _check_owned_shard.schema_name;
+    SELECT s.shard_id, s.sequence, p.proowner, (extract(epoch FROM s.epoch) * 1000)::bigint
+    INTO shard_id, sequence, owner, epoch_ms
+    FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
     IF NOT FOUND THEN
         RAISE undefined_object USING
             MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;
-    PERFORM instaid._execute_as(shard.owner, 'SELECT');
+    PERFORM instaid._execute_as(owner, 'SELECT');
     PERFORM instaid._check_owner(c.relowner::regrole, 'sequence', c.oid::regclass::text)
     FROM instaid._shard_sequences(schema_name) AS q JOIN pg_class AS c ON c.oid = q;
-    RETURN shard;
+    options := instaid_sql._options(shard_id, epoch_ms);
 END $$;
 
 -- A shard of the caller, which nobody else changes until the transaction ends.
 -- ALTER SEQUENCE waits for the transactions that have taken IDs of its first sequence, and keeps
 -- others out.  Calls that were before this in the queue can have changed the shard.
-CREATE OR REPLACE FUNCTION instaid._lock_shard(schema_name text, routine text) RETURNS record
+CREATE OR REPLACE FUNCTION instaid._lock_shard(
+    schema_name text, routine text, OUT shard_id integer, OUT sequence regclass, OUT owner regrole,
+    OUT options instaid_sql.sequence_options)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard record;
-    locked regclass;
 BEGIN
     -- Otherwise the caller would not see the newest sequences.
     PERFORM instaid._check_read_committed(routine);
     LOOP
         shard := instaid._check_owned_shard(schema_name);
-        EXIT WHEN shard.sequence = locked;
+        EXIT WHEN shard.sequence = sequence;
         EXECUTE format('ALTER SEQUENCE %s CACHE 1', shard.sequence);
-        locked := shard.sequence;
+        sequence := shard.sequence;
     END LOOP;
-    RETURN shard;
+    shard_id := shard.shard_id;
+    owner := shard.owner;
+    options := shard.options;
 END $$;
 
 -- Let the type of a shard admit the sequences of the shard, and no others.
@@ -338,16 +354,20 @@ BEGIN
                       ' DROP CONSTRAINT IF EXISTS is_a_sequence_of_this_shard;'
                       ' ALTER DOMAIN %1$I.id_sequence'
                       ' ADD CONSTRAINT is_a_sequence_of_this_shard CHECK (%2$s)', schema_name,
-                      string_agg(format('VALUE = %L::regclass', c.oid::regclass), ' OR '
-                                 ORDER BY c.oid))
-        FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid
-             JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE c.oid IS DISTINCT FROM left_out
-          AND (c.oid IN (SELECT s FROM instaid._shard_sequences(schema_name) AS s)
-               OR n.nspname = schema_name AND c.relowner = shard.owner
-                  AND q.seqmin = (shard.options).minimum_value
-                  AND (q.seqmax # (shard.options).maximum_value)
-                      & instaid_sql._low_bits() = 0));
+                      string_agg(format('VALUE = %L::regclass', u.oid::regclass), ' OR '
+                                 ORDER BY u.oid))
+        FROM (SELECT s::oid FROM instaid._shard_sequences(schema_name) AS s
+              UNION
+              SELECT q.seqrelid
+              FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.objid
+                   JOIN pg_sequence AS q ON q.seqrelid = d.objid
+              WHERE d.refclassid = 'pg_namespace'::regclass
+                AND d.refobjid = to_regnamespace(quote_ident(schema_name))
+                AND d.classid = 'pg_class'::regclass AND c.relowner = shard.owner
+                AND q.seqmin = (shard.options).minimum_value
+                AND (q.seqmax # (shard.options).maximum_value)
+                    & instaid_sql._low_bits() = 0) AS u (oid)
+        WHERE u.oid IS DISTINCT FROM left_out);
 END $$;
 
 -- The MAXVALUE of a frozen sequence is the last ID of the millisecond in which it stands.

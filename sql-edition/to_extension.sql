@@ -59,6 +59,16 @@ BEGIN
     PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
     PERFORM instaid._check_new_shard(schema_name, shard.shard_id, shard.epoch,
                                      COALESCE(main, shard.next_id));
+    SELECT n.nspowner::regrole AS owner INTO part FROM pg_namespace AS n
+    WHERE n.oid = shard.schema AND NOT instaid._can_trust(shard.owner, n.nspowner);
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('schema %I belongs to another role than its shard', schema_name),
+            DETAIL = format('Role %s could put functions in the place of those of %s meanwhile.',
+                            part.owner, shard.owner),
+            HINT = format('Give it to this role: ALTER SCHEMA %I OWNER TO %s;', schema_name,
+                          shard.owner);
+    END IF;
 
     -- The tables are locked before the sequences, as by an INSERT.
     tables := ARRAY(
@@ -70,13 +80,15 @@ BEGIN
     PERFORM instaid._execute_as(shard.owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
                                                     t)) FROM unnest(tables) AS t;
     FOR part IN
-        SELECT DISTINCT c.oid::regclass AS name
+        SELECT c.oid::regclass AS name
         FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass
                                          AND k.oid = d.objid
              LEFT JOIN pg_type AS t ON t.oid = k.contypid AND t.typnamespace = shard.schema
         WHERE d.refclassid = 'pg_class'::regclass AND c.relowner = shard.owner
           AND (t.oid IS NOT NULL OR d.classid = 'pg_proc'::regclass AND d.objid = shard.next_ids)
+        -- in the order of freeze_shard(), which another session can call
+        GROUP BY c.oid ORDER BY c.oid <> shard.sequence, c.oid
     LOOP
         PERFORM instaid._lock_sequence(part.name);
         last := pg_sequence_last_value(part.name);

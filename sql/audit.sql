@@ -226,6 +226,31 @@ ALTER TABLE regress_8.photos ALTER id SET DEFAULT regress_8.next_id();
 ALTER TABLE regress_8.likes ALTER id SET DEFAULT regress_8.next_id();
 DROP TABLE regress_8.ticks, regress_8.parts;
 SELECT * FROM findings;
+-- INCLUDING ALL also copies a CHECK of the shard, which the new default would not pass; the numbers have one byte and two
+CREATE TABLE regress_5.checked (id bigint PRIMARY KEY DEFAULT regress_5.next_id(), tagged instaid.id UNIQUE DEFAULT regress_5.next_id(),
+    CONSTRAINT "is 5" CHECK (instaid.extract_shard_id(id) = 5), CONSTRAINT tagged_5 CHECK (instaid.extract_shard_id(tagged) = 5));
+CREATE TABLE regress_8.checked (LIKE regress_5.checked INCLUDING ALL);
+CREATE TABLE regress_8.far (id bigint PRIMARY KEY DEFAULT regress_8.next_id() CHECK (instaid.extract_shard_id(id) = 8 + 0) CHECK (instaid.extract_shard_id(id) = 8191));
+-- not what says something else, or is said of another column
+CREATE TABLE regress_8.others (id bigint PRIMARY KEY DEFAULT regress_8.next_id() CHECK (instaid.extract_shard_id(id) = 8), photo_id bigint CHECK (instaid.extract_shard_id(photo_id) = 5),
+    CHECK (instaid.extract_shard_id(id) = ANY ('{5,8}')), CHECK (instaid.extract_shard_id(id) = 5 OR id > 0), CHECK (instaid.extract_shard_id(id) > 5),
+    CHECK ((instaid.extract_shard_id(id) = 5) IS NOT NULL), CHECK (instaid.extract_shard_id(id + 5) = 5 IS NOT NULL));
+SELECT code, object, problem, cure FROM instaid.audit();
+SELECT substring(cure FROM '.*;') FROM instaid.audit() \gexec
+SELECT * FROM findings;
+INSERT INTO regress_8.checked SELECT id, id FROM instaid.make_id('2026-01-01 UTC', 8, 1) AS id RETURNING instaid.extract_shard_id(id), instaid.extract_shard_id(tagged);
+DROP TABLE regress_5.checked, regress_8.checked, regress_8.far, regress_8.others;
+-- a foreign key that followed its table, which became a partition
+CREATE TABLE regress_5.old (id bigint PRIMARY KEY DEFAULT regress_5.next_id());
+CREATE TABLE regress_5.refers_old (id bigint PRIMARY KEY REFERENCES regress_5.old);
+ALTER TABLE regress_5.old RENAME TO "Old";
+CREATE TABLE regress_5.old (LIKE regress_5."Old" INCLUDING ALL) PARTITION BY RANGE (id);
+ALTER TABLE regress_5.old ATTACH PARTITION regress_5."Old" FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
+CREATE TABLE regress_5.refers_all (id bigint PRIMARY KEY REFERENCES regress_5.old);
+SELECT code, severity, object, problem, cure FROM instaid.audit();
+ALTER TABLE regress_5.refers_old DROP CONSTRAINT refers_old_id_fkey, ADD FOREIGN KEY (id) REFERENCES regress_5.old;
+SELECT * FROM findings;
+DROP TABLE regress_5.refers_old, regress_5.refers_all, regress_5.old;
 
 --
 -- Integer columns
@@ -399,6 +424,26 @@ ALTER SEQUENCE regress_8.s RESTART;
 ALTER SEQUENCE regress_5.likes_id_seq RESTART;
 
 --
+-- Who may create in the schema of a shard can put functions there that calls find
+--
+CREATE ROLE regress_auditor;
+GRANT CREATE ON SCHEMA regress_8 TO regress_auditor, PUBLIC;
+SET ROLE regress_auditor;
+CREATE FUNCTION regress_8.next_id(text) RETURNS bigint LANGUAGE sql RETURN 1;
+RESET ROLE;
+SELECT * FROM instaid.audit() WHERE object ~ '^regress_8' AND code IN ('shard_schema_right', 'planted_function');
+SELECT cure FROM instaid.audit() WHERE code = 'shard_schema_right' \gexec
+DROP FUNCTION regress_8.next_id(text);
+SELECT code, object FROM findings;
+-- not the owner of the schema, nor of the shard
+ALTER SCHEMA regress_8 OWNER TO regress_auditor;
+GRANT CREATE ON SCHEMA regress_8 TO CURRENT_USER;
+SELECT code, object FROM findings;
+ALTER SCHEMA regress_8 OWNER TO CURRENT_USER;
+REVOKE ALL ON SCHEMA regress_8 FROM regress_auditor;
+DROP ROLE regress_auditor;
+
+--
 -- No cure makes a superuser run code of another role, or what another role chose
 --
 CREATE ROLE regress_mallory;
@@ -508,6 +553,37 @@ DROP TABLE regress_5.deep, regress_5.deep_id;
 DROP FUNCTION regress_5.deep(), regress_5.long(), regress_5.names();
 DROP DOMAIN regress_5.id_sequence, pg_temp.id_sequence CASCADE;
 DROP SEQUENCE regress_5.far, regress_5.far_down, near;
+-- types that pg_upgrade creates before the casts of instaid.id; the others need no cast, or come later
+CREATE SCHEMA regress_types;
+CREATE DOMAIN regress_types.checked AS instaid.id CHECK (value > 0);
+CREATE DOMAIN regress_types."Odd's" AS instaid.id DEFAULT regress_5.next_id();
+CREATE DOMAIN regress_types.list AS instaid.id[] CHECK (value[1] > 0);
+CREATE TYPE regress_types.span AS RANGE (subtype = instaid.id);
+CREATE TABLE regress_types.albums (id instaid.id PRIMARY KEY DEFAULT regress_5.next_id());
+CREATE TYPE regress_types.albums_pair AS (a regress_types.albums, b regress_types.albums);
+CREATE DOMAIN regress_types.album AS regress_types.albums;
+CREATE VIEW regress_types.album_numbers AS SELECT id::bigint, 1::regress_types.checked AS checked FROM regress_types.albums;
+CREATE TYPE regress_types.number AS (a regress_types.album_numbers);
+CREATE DOMAIN regress_types.plain AS instaid.id;
+CREATE DOMAIN regress_types.not_valid AS instaid.id;
+ALTER DOMAIN regress_types.not_valid ADD CHECK (value > 0) NOT VALID;
+CREATE DOMAIN regress_types.big AS bigint DEFAULT regress_5.next_id() CHECK (value > 0);
+CREATE TYPE regress_types.pair AS (a instaid.id, b regress_types.plain[]);
+CREATE DOMAIN pg_temp.short AS instaid.id CHECK (value > 0);
+SELECT * FROM findings;
+SELECT cure FROM instaid.audit() WHERE object ~ 'Odd' \gx
+-- an operator of another role is not called
+CREATE FUNCTION regress_types.planted(regtype, oid) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE ''planted''; END';
+CREATE OPERATOR regress_types.= (FUNCTION = regress_types.planted, LEFTARG = regtype, RIGHTARG = oid);
+SET search_path = regress_types, public;
+SELECT cure FROM instaid.audit() \gexec
+RESET search_path;
+SELECT * FROM findings;
+-- PostgreSQL forgets it
+ALTER DOMAIN regress_types.checked SET DEFAULT 5;
+SELECT * FROM findings;
+DROP DOMAIN pg_temp.short;
+DROP SCHEMA regress_types CASCADE;
 -- an odd name adds no statement to a cure
 CREATE SCHEMA U&"regress; DROP TABLE x; --\000a\005c! ""'";
 CREATE UNLOGGED SEQUENCE U&"regress; DROP TABLE x; --\000a\005c! ""'".U&"s;\000a\005c! ""'";

@@ -200,6 +200,47 @@ SET ROLE regress_instaid_app;
 CREATE FUNCTION regress_9.next_ids(count integer, sequence regclass DEFAULT 'regress_d.own') RETURNS SETOF bigint
     LANGUAGE instaid STRICT AS 'shard 9, epoch 1583020799999';
 RESET ROLE;
+-- A SECURITY DEFINER function moves the shard's own sequences only: its callers need no right on them.
+CREATE ROLE regress_instaid_shop;
+CREATE SCHEMA regress_shop AUTHORIZATION regress_instaid_shop;
+SET ROLE regress_instaid_shop;
+SELECT instaid.create_shard('regress_shop', 13);
+CREATE SEQUENCE regress_shop.invoices;
+CREATE SEQUENCE regress_shop.likes_id_seq;
+CREATE TABLE regress_shop.likes (id bigint DEFAULT regress_shop.next_id('regress_shop.likes_id_seq'::regclass));
+CREATE TABLE regress_shop.invoices_of (id bigserial);
+GRANT USAGE ON SCHEMA regress_shop TO PUBLIC;
+ALTER FUNCTION regress_shop.next_ids(integer, regclass) SECURITY DEFINER;
+ALTER FUNCTION regress_shop.next_id(regclass) SECURITY DEFINER;
+SET ROLE regress_instaid_app;
+CREATE TABLE regress_9.t (id bigint DEFAULT regress_shop.next_id('regress_shop.invoices'::regclass));
+SELECT call, try FROM unnest(ARRAY['next_ids(1, c)', 'next_id(c)', 'next_ids(1, x)', 'next_id(x)', 'next_id(f)', 'next_id(z)']) AS call
+    CROSS JOIN LATERAL (SELECT * FROM try(format('SELECT regress_shop.%s FROM (VALUES (%L::regclass, %L::regclass, %L::regclass, %L::regclass)) AS v (c, x, f, z)',
+        call, 'regress_shop.invoices', 'regress_shop.invoices_of_id_seq', 'regress_d.own', 'pg_class')) LIMIT 1) AS t;
+SELECT try('INSERT INTO regress_9.t DEFAULT VALUES');
+-- in the middle of a query, too; its own ones are served
+SELECT try($$SELECT regress_shop.next_id(s) FROM unnest('{regress_shop.likes_id_seq,regress_shop.table_id_seq,regress_shop.invoices}'::regclass[]) AS s$$);
+SELECT count(regress_shop.next_id(s)) FROM unnest('{regress_shop.likes_id_seq,regress_shop.table_id_seq,regress_shop.likes_id_seq}'::regclass[]) AS s;
+SELECT instaid.extract_shard_id(id) FROM regress_shop.next_ids(2, 'regress_shop.likes_id_seq') AS id;
+RESET ROLE;
+SELECT last_value, is_called FROM regress_shop.invoices;
+-- nor does it follow the declaration of another role, who can name any sequence there
+ALTER FUNCTION regress_shop.next_id() SECURITY DEFINER;
+ALTER SCHEMA regress_shop OWNER TO regress_instaid_app;
+ALTER FUNCTION regress_shop.next_ids(integer, regclass) OWNER TO regress_instaid_app;
+SET ROLE regress_instaid_app;
+SET check_function_bodies = off;
+CREATE OR REPLACE FUNCTION regress_shop.next_ids(count integer, sequence regclass DEFAULT 'regress_shop.invoices')
+    RETURNS SETOF bigint LANGUAGE instaid STRICT AS 'shard 13, epoch 1314220021721';
+RESET check_function_bodies;
+SELECT try('SELECT regress_shop.next_id()');
+RESET ROLE;
+SELECT last_value, is_called FROM regress_shop.invoices;
+SELECT code, object, problem FROM instaid.audit() WHERE object ~ '^regress_shop' AND code = 'shard_function_broken';
+SET client_min_messages = warning;
+DROP SCHEMA regress_shop CASCADE;
+RESET client_min_messages;
+DROP ROLE regress_instaid_shop;
 -- a temporary function declares no shard, in a restore either
 SET check_function_bodies = off;
 CREATE FUNCTION pg_temp.next_ids(count integer, sequence regclass DEFAULT 'regress_d.own') RETURNS SETOF bigint

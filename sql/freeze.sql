@@ -117,6 +117,10 @@ SELECT instaid.freeze_shard('regress_w');
 FETCH ids;
 \set VERBOSITY default
 ROLLBACK;
+-- The position of a sequence is dumped once, also if a default passes it to instaid.next_id(), too.
+CREATE TABLE regress_f.both (id bigint DEFAULT instaid.next_id('regress_f.likes_id_seq', 5));
+SELECT count(*) FROM instaid.dump_positions() AS d WHERE d ~ 'regress_f.likes_id_seq';
+DROP TABLE regress_f.both;
 -- Freezing must see the newest sequences.
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT try($$SELECT instaid.freeze_shard('regress_w')$$);

@@ -55,6 +55,15 @@ SELECT * FROM bounds('regress_p.years');
 INSERT INTO regress_p.years VALUES (0), (9223372036854775807);
 SELECT * FROM instaid.create_partitions('regress_p.years', '2046-01-01 UTC', '2046-01-02 UTC', '1 year');
 
+-- a table that was attached holds several steps, and the call creates the others; a part of a step is in the way
+CREATE TABLE regress_p.attached (id bigint PRIMARY KEY);
+ALTER TABLE regress_p.attached RENAME TO attached_old;
+CREATE TABLE regress_p.attached (LIKE regress_p.attached_old INCLUDING ALL) PARTITION BY RANGE (id);
+ALTER TABLE regress_p.attached ATTACH PARTITION regress_p.attached_old FOR VALUES FROM (MINVALUE) TO (instaid.min_id('2026-03-01 UTC'));
+SELECT * FROM instaid.create_partitions('regress_p.attached', '2026-01-01 UTC', '2026-04-01 UTC', '1 month');
+SELECT try($$SELECT instaid.create_partitions('regress_p.attached', '2026-02-15 UTC', '2026-03-15 UTC', '1 month')$$);
+SELECT partition FROM instaid.list_partitions('regress_p.attached');
+
 -- names have the time of day if the step is shorter than a day, or does not begin at
 -- midnight
 CREATE TABLE regress_p."Odd ""name""" (id bigint PRIMARY KEY) PARTITION BY RANGE (id);

@@ -181,15 +181,21 @@ DROP SCHEMA regress_s, regress_t, regress_evil CASCADE;
 REVOKE CREATE ON SCHEMA public FROM regress_instaid_app;
 DROP ROLE regress_instaid_app, regress_instaid_team, regress_instaid_other;
 
--- default privileges let no other role set a shard or a ticket back
+-- default privileges let no other role set a shard or a ticket back, or put a function beside those of a shard
 CREATE ROLE regress_instaid_other;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO regress_instaid_other, PUBLIC;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO regress_instaid_other WITH GRANT OPTION;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO PUBLIC;
 SELECT instaid.create_shard('regress_d', 18);
+CALL instaid.create_shards('regress_d%s', 20, 21);
 SELECT instaid.create_ticket('regress_d');
 ALTER DEFAULT PRIVILEGES REVOKE ALL ON SEQUENCES FROM regress_instaid_other, PUBLIC;
+ALTER DEFAULT PRIVILEGES REVOKE ALL ON SCHEMAS FROM regress_instaid_other, PUBLIC;
 SELECT s, has_sequence_privilege(r, s, 'USAGE') AS usage, has_sequence_privilege(r, s, 'UPDATE') AS update
 FROM unnest(ARRAY['regress_d.table_id_seq', 'instaid_tickets.regress_d']) AS s, unnest(ARRAY['regress_instaid_other', 'public']) AS r ORDER BY s, r;
+SELECT s, has_schema_privilege(r, s, 'USAGE') AS usage, has_schema_privilege(r, s, 'CREATE') AS create
+FROM unnest(ARRAY['regress_d', 'regress_d20', 'regress_d21']) AS s, unnest(ARRAY['regress_instaid_other', 'public']) AS r ORDER BY s, r;
 SET client_min_messages = warning;
 SELECT instaid.drop_ticket('regress_d');
-DROP SCHEMA regress_d CASCADE;
+DROP SCHEMA regress_d, regress_d20, regress_d21 CASCADE;
 DROP ROLE regress_instaid_other;

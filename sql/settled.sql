@@ -55,6 +55,21 @@ SELECT setval('regress_early.ids', (extract(epoch FROM now()) * 1000)::bigint <<
 SELECT instaid.settled_id('regress_early') = instaid.make_id('1900-01-01 UTC'::timestamptz + interval '1 ms' * ((1::bigint << 40) - 1), 8, 1023, '1900-01-01 UTC') AS last;
 DROP SCHEMA regress_late, regress_early CASCADE;
 
+-- it does not go back when the shard gets a smaller number, whether it is frozen or not
+SELECT instaid.create_shard('regress_r', 20);
+SELECT count(*) FROM regress_r.next_ids(10);
+SELECT instaid.settled_id('regress_r') AS settled \gset
+SELECT instaid.renumber_shard('regress_r', 19);
+SELECT instaid.settled_id('regress_r') > :settled AS above, instaid.settled_id('regress_r') AS settled \gset r_
+SELECT :'r_above' AS above;
+SELECT regress_r.next_id() > :r_settled AS above;
+SELECT instaid.freeze_shard('regress_r');
+SELECT instaid.settled_id('regress_r') AS settled \gset
+SELECT instaid.renumber_shard('regress_r', 18);
+SELECT instaid.settled_id('regress_r') > :settled AS above, frozen FROM instaid.shards WHERE schema_name = 'regress_r';
+SELECT instaid.thaw_shard('regress_r');
+SELECT regress_r.next_id() > :settled AS above;
+DROP SCHEMA regress_r CASCADE;
 -- a frozen shard, and a thawed one
 SELECT instaid.freeze_shard('regress_s');
 SELECT instaid.settled_id('regress_s') > :settled AS above, instaid.settled_id('regress_s') AS settled \gset

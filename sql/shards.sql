@@ -18,6 +18,19 @@ FROM instaid.shards AS s, instaid.decode(last_id, s.epoch) AS d WHERE s.shard_id
 SELECT setval('regress_5.table_id_seq',
               (extract(epoch FROM now()) * 1000)::bigint + 3600000 << 10) \g /dev/null
 SELECT drift BETWEEN interval '59 minutes' AND interval '61 minutes' AS an_hour FROM instaid.shards WHERE shard_id = 5;
+-- of the sequence that is furthest ahead, also if the shard's own sequence has no ID yet
+SELECT instaid.create_shard('regress_own', 7);
+CREATE SEQUENCE regress_own.likes_id_seq;
+CREATE TABLE regress_own.likes (id bigint DEFAULT regress_own.next_id('regress_own.likes_id_seq'::regclass));
+SELECT last_id, last_issued_at, drift, drift_sequence FROM instaid.shards WHERE shard_id = 7;
+SELECT instaid.advance_past('regress_own.likes_id_seq', instaid.make_id(now() + interval '1 h', 7, 0), instaid.default_epoch());
+SELECT last_id, last_issued_at, drift BETWEEN interval '59 minutes' AND interval '61 minutes' AS an_hour, drift_sequence
+FROM instaid.shards WHERE shard_id = 7;
+SELECT regress_own.next_id() IS NOT NULL AS made;
+SELECT last_issued_at < now() + interval '2 s' AS of_now, sequence, drift_sequence FROM instaid.shards WHERE shard_id = 7;
+SELECT instaid.advance_past('regress_own.table_id_seq', instaid.make_id(now() + interval '2 h', 7, 0), instaid.default_epoch());
+SELECT drift > interval '119 minutes' AS two_hours, drift_sequence FROM instaid.shards WHERE shard_id = 7;
+DROP SCHEMA regress_own CASCADE;
 -- a value that is no tick is not shown as an ID
 SELECT setval('regress_5.table_id_seq', 9223372036854775807) \g /dev/null
 SELECT last_id, drift FROM instaid.shards WHERE shard_id = 5;

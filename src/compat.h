@@ -43,9 +43,13 @@
  */
 #if PG_VERSION_NUM < 170000
 #define MyLocalTransactionId (MyProc->lxid)
+#define VirtualTransactionGetProc(vxid) BackendIdGetProc((vxid).backendId)
+#include "storage/sinvaladt.h"
 #define WaitEventExtensionNew(name) PG_WAIT_EXTENSION
 #else
 #define MyLocalTransactionId (MyProc->vxid.lxid)
+#define VirtualTransactionGetProc(vxid) ProcNumberGetProc((vxid).procNumber)
+#include "storage/procarray.h"
 #endif
 
 /* PostgreSQL 18 marks functions that do not return by a word before them. */

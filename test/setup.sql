@@ -33,6 +33,16 @@ ALTER FUNCTION insta3.next_id() RENAME TO id_generator;
 CREATE TABLE insta4.photos (id bigint PRIMARY KEY DEFAULT insta4.next_id(), caption text);
 INSERT INTO insta4.photos (caption) SELECT 'breakfast' FROM generate_series(1, 3);
 
+---- adopting_replace
+CREATE SCHEMA app;
+CREATE SEQUENCE app.photos_seq;
+CREATE FUNCTION app.generate_id(name text) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1387263000000) << 22 | nextval(name) % 4096;
+END $$;
+CREATE TABLE app.photos (id bigint PRIMARY KEY DEFAULT app.generate_id('app.photos_seq'));
+INSERT INTO app.photos SELECT FROM generate_series(1, 3);
+
 ---- adopting_3
 CREATE SCHEMA shop;
 CREATE TABLE shop.albums (id serial PRIMARY KEY, title text);
@@ -60,7 +70,7 @@ CREATE EXTENSION instaid;
 SELECT instaid.create_shard('insta5', 5);
 CREATE TABLE old_photos (caption text, taken_at timestamptz);
 INSERT INTO old_photos VALUES ('breakfast', '2026-01-01 10:00 UTC'), ('lunch', '2026-01-01 12:30 UTC'),
-    ('cake', '2026-01-01 12:30 UTC');
+    ('cake', '2026-01-01 12:30 UTC'), ('slide', '2009-05-05 UTC'), ('film', '1984-01-01 UTC');
 
 ---- backup_1
 CREATE EXTENSION instaid;
@@ -150,6 +160,19 @@ SELECT instaid.create_shard('insta5', 5);
 ---- partitions_2
 SELECT instaid.create_partitions('insta5.photos', '2020-01-01 UTC', '2020-03-01 UTC', '1 month');
 
+---- partitions_3
+CREATE TABLE insta5.albums (id bigint PRIMARY KEY DEFAULT insta5.next_id(), title text);
+CREATE TABLE insta5.songs (id bigint PRIMARY KEY DEFAULT insta5.next_id(),
+    album_id bigint NOT NULL REFERENCES insta5.albums);
+CREATE VIEW insta5.titles AS SELECT id, title FROM insta5.albums;
+INSERT INTO insta5.albums VALUES (instaid.make_id('2026-11-20 UTC', 5, 1), 'first');
+INSERT INTO insta5.songs (album_id) SELECT id FROM insta5.albums;
+CREATE ROLE reports;
+GRANT USAGE ON SCHEMA insta5 TO reports;
+GRANT INSERT ON insta5.albums TO reports;
+GRANT SELECT (id, title) ON insta5.albums TO reports;
+GRANT SELECT ON insta5.titles TO reports;
+
 ---- public_1
 CREATE EXTENSION instaid;
 SELECT instaid.create_shard('insta5', 5);
@@ -185,3 +208,9 @@ CREATE EXTENSION instaid;
 
 ---- monitoring_1
 CREATE EXTENSION instaid;
+
+---- monitoring_2
+SELECT instaid.create_shard('insta6', 6);
+CREATE TABLE insta6.photos (id bigint PRIMARY KEY DEFAULT insta6.next_id());
+INSERT INTO insta6.photos DEFAULT VALUES;
+DROP SEQUENCE insta6.table_id_seq CASCADE;

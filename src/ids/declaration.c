@@ -31,18 +31,24 @@
 #include <ctype.h>
 
 #include "access/detoast.h"
+#include "access/genam.h"
+#include "access/table.h"
 #include "access/xact.h"
 #include "catalog/dependency.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_attrdef.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_depend.h"
 #include "commands/proclang.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 #include "ids/ids.h"
+#include "relation.h"
 #include "sequence.h"
 
 #define REFERENCE	"as next_ids(integer, regclass)"
@@ -186,21 +192,29 @@ read_declaration(HeapTuple tuple, Declaration *declaration)
 	return fault ? fault : read_default(tuple, declaration);
 }
 
-/* The declaration of a schema, as a tuple that the caller releases; or NULL */
-HeapTuple
-find_declaration(Oid schema)
+/* A function of a schema in the language, as a tuple that the caller releases; or NULL */
+static HeapTuple
+find_shard_function(const char *name, const Oid *types, int nargs, Oid schema)
 {
-	static const Oid types[] = {INT4OID, REGCLASSOID};
 	HeapTuple	tuple;
 
-	tuple = SearchSysCache3(PROCNAMEARGSNSP, CStringGetDatum(DECLARATION),
-							PointerGetDatum(buildoidvector(types, lengthof(types))),
+	tuple = SearchSysCache3(PROCNAMEARGSNSP, CStringGetDatum(name),
+							PointerGetDatum(buildoidvector(types, nargs)),
 							ObjectIdGetDatum(schema));
 	if (!HeapTupleIsValid(tuple) ||
 		((Form_pg_proc) GETSTRUCT(tuple))->prolang == get_language_oid(LANGUAGE, true))
 		return tuple;
 	ReleaseSysCache(tuple);
 	return NULL;
+}
+
+/* The declaration of a schema, as a tuple that the caller releases; or NULL */
+HeapTuple
+find_declaration(Oid schema)
+{
+	static const Oid types[] = {INT4OID, REGCLASSOID};
+
+	return find_shard_function(DECLARATION, types, lengthof(types), schema);
 }
 
 pg_noinline void
@@ -228,6 +242,7 @@ read_shard_function(HeapTuple tuple, Declaration *declaration)
 
 	if (proc->provolatile != PROVOLATILE_VOLATILE)
 		return "It is not VOLATILE: PostgreSQL could call it once for all rows of a statement.";
+	declaration->is_definer = proc->prosecdef;
 	if (has_declaring_signature(proc))
 		return is_declaration(proc) ? read_declaration(tuple, declaration) :
 			"It is not named next_ids.";
@@ -237,7 +252,76 @@ read_shard_function(HeapTuple tuple, Declaration *declaration)
 		return "Its schema has no next_ids(integer, regclass) in language instaid, to which it refers.";
 	fault = read_declaration(declared, declaration);
 	ReleaseSysCache(declared);
-	return fault ? psprintf("The next_ids() of its schema declares no shard. %s", fault) : NULL;
+	if (fault)
+		return psprintf("The next_ids() of its schema declares no shard. %s", fault);
+	if (proc->prosecdef && proc->proowner != declaration->owner)
+		return "It is SECURITY DEFINER, and the next_ids() of its schema belongs to another role.";
+	return NULL;
+}
+
+/* Does an object depend on another one?  The relation is pg_depend. */
+static bool
+depends_on(Relation depend, Oid class, Oid object, Oid referenced_class, Oid referenced)
+{
+	ScanKeyData key[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	ScanKeyInit(&key[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(class));
+	ScanKeyInit(&key[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(object));
+	scan = systable_beginscan(depend, DependDependerIndexId, true, NULL, lengthof(key), key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+		found = ((Form_pg_depend) GETSTRUCT(tuple))->refclassid == referenced_class &&
+			((Form_pg_depend) GETSTRUCT(tuple))->refobjid == referenced;
+	systable_endscan(scan);
+	return found;
+}
+
+/*
+ * Does a sequence issue IDs of a shard?  It is the declared one, or a default of one of the owner's
+ * tables passes it to next_id(regclass), as in instaid._shard_sequences().
+ */
+bool
+is_sequence_of_shard(Oid sequence, Oid schema, const Declaration *declaration)
+{
+	static const Oid types[] = {REGCLASSOID};
+	bool		found = sequence == declaration->sequence;
+	Oid			next_id;
+	Relation	depend;
+	ScanKeyData key[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	if (found || relation_owner(sequence) != declaration->owner)
+		return found;
+	tuple = find_shard_function("next_id", types, lengthof(types), schema);
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	next_id = ((Form_pg_proc) GETSTRUCT(tuple))->proowner == declaration->owner ?
+		((Form_pg_proc) GETSTRUCT(tuple))->oid : InvalidOid;
+	ReleaseSysCache(tuple);
+
+	depend = table_open(DependRelationId, AccessShareLock);
+	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(RelationRelationId));
+	ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(sequence));
+	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, lengthof(key), key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_depend form = (Form_pg_depend) GETSTRUCT(tuple);
+
+		found = form->classid == AttrDefaultRelationId &&
+			depends_on(depend, form->classid, form->objid, ProcedureRelationId, next_id) &&
+			relation_owner(GetAttrDefaultColumnAddress(form->objid).objectId) ==
+			declaration->owner;
+	}
+	systable_endscan(scan);
+	table_close(depend, AccessShareLock);
+	return found;
 }
 
 /*

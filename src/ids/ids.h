@@ -41,6 +41,7 @@ extern void check_not_frozen(Oid sequence);
 typedef struct Declaration
 {
 	Oid			owner;			/* of the declaring function */
+	bool		is_definer;		/* does the function that is called have its owner's rights? */
 	Oid			sequence;
 	int32		shard_id;		/* or NODE_SHARD */
 	int64		epoch_ms;		/* since 1970 */
@@ -52,6 +53,7 @@ extern bool is_declaration(Form_pg_proc proc);
 extern const char *read_declaration(HeapTuple tuple, Declaration *declaration);
 extern HeapTuple find_declaration(Oid schema);
 extern const char *read_shard_function(HeapTuple tuple, Declaration *declaration);
+extern bool is_sequence_of_shard(Oid sequence, Oid schema, const Declaration *declaration);
 pg_noreturn extern void declaration_error(HeapTuple tuple, const char *fault);
 extern const char *shard_function_fault(HeapTuple tuple, const char **code);
 

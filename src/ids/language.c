@@ -150,6 +150,44 @@ null_error(void)
 }
 
 /*
+ * Refuse a sequence that is not the shard's, if the function has the rights of its owner.  Any caller
+ * can pass any sequence.
+ */
+static void
+check_passed(Oid function, Oid passed, const Declaration *declaration)
+{
+	static Oid	checked_function = InvalidOid;
+	static Oid	checked_sequence = InvalidOid;
+	static uint64 checked_generation = 0;
+	uint64		generation_before = call_generation;
+	Oid			schema;
+	HeapTuple	tuple;
+
+	if (checked_generation == call_generation && checked_function == function &&
+		checked_sequence == passed)
+		return;
+	schema = get_func_namespace(function);
+	if (!is_sequence_of_shard(passed, schema, declaration))
+	{
+		char	   *name;
+
+		tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+		name = HeapTupleIsValid(tuple) ?
+			shard_function_name((Form_pg_proc) GETSTRUCT(tuple)) : "?";
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("sequence %s is not one of this shard", sequence_qualified_name(passed)),
+				 errdetail("Function %s is SECURITY DEFINER. It takes IDs of the declared sequence, and of those that defaults of its owner's tables pass to next_id(regclass).",
+						   name),
+				 errhint("Let a column of such a table default to next_id() of this sequence, or use ALTER FUNCTION %s SECURITY INVOKER.",
+						 name)));
+	}
+	checked_function = function;
+	checked_sequence = passed;
+	checked_generation = generation_before;
+}
+
+/*
  * Lock the declared sequence before it or the passed one, unless that is invalid, gives an ID, and
  * refuse the call if the shard is frozen.
  *
@@ -166,6 +204,9 @@ static bool
 lock_declared(Oid function, Oid passed, Declaration *declaration)
 {
 	bool		is_ours = true;
+
+	if (OidIsValid(passed) && declaration->is_definer)
+		check_passed(function, passed, declaration);
 
 	while (is_ours && declaration->sequence != locked_sequence)
 	{
@@ -188,7 +229,8 @@ lock_declared(Oid function, Oid passed, Declaration *declaration)
 	}
 	if (OidIsValid(passed))
 		check_not_frozen(declaration->sequence);
-	return is_ours;
+	/* the next call can pass another one */
+	return is_ours && !(OidIsValid(passed) && declaration->is_definer);
 }
 
 /* Copy into a call's fn_extra what its function declares. */

@@ -250,8 +250,10 @@ find_routine(Oid schema)
 	}			signatures[] = {
 		{DECLARATION, 2, {INT4OID, REGCLASSOID}},
 		{DECLARATION, 1, {INT4OID}},
-		/* the one that is adopted comes last: it hides no other */
+		/* a call with a literal would find this one rather than the shard's */
+		{"next_id", 1, {TEXTOID}},
 		{"next_id", 1, {REGCLASSOID}},
+		/* the one that is adopted comes last: it hides no other */
 		{"next_id", 0, {InvalidOid}},
 	};
 	Oid			found = InvalidOid;
@@ -262,6 +264,17 @@ find_routine(Oid schema)
 								PointerGetDatum(buildoidvector(signatures[i].types, signatures[i].nargs)),
 								ObjectIdGetDatum(schema));
 	return found;
+}
+
+/* The process that holds a lock; 0 if it has ended, or is a prepared transaction */
+static int
+lock_holder(const LOCKTAG *tag, LOCKMODE mode)
+{
+	VirtualTransactionId *holders = GetLockConflicts(tag, mode, NULL);
+	PGPROC	   *proc = VirtualTransactionIdIsValid(*holders) ?
+		VirtualTransactionGetProc(*holders) : NULL;
+
+	return proc == NULL ? 0 : proc->pid;
 }
 
 /*
@@ -278,11 +291,16 @@ instaid_lock_shard_id(PG_FUNCTION_ARGS)
 	check_may_create(text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, get_language_oid(LANGUAGE, false), shard_id, 29);
 	if (LockAcquire(&tag, ShareUpdateExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+	{
+		int			pid = lock_holder(&tag, ShareUpdateExclusiveLock);
+
 		ereport(ERROR,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 				 errmsg("another transaction is creating a shard with ID %d", shard_id),
-				 errdetail("It has not ended yet."),
+				 pid == 0 ? errdetail("It has not ended yet.") :
+				 errdetail("Process %d has the lock of this ID until its transaction ends.", pid),
 				 errhint("Repeat the call when it has ended.")));
+	}
 	/* its last owner may have created the shard */
 	AcceptInvalidationMessages();
 	PG_RETURN_VOID();

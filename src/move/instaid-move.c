@@ -28,7 +28,7 @@
 #include "queries.h"
 #include "servers.h"
 
-/* the test of 037_move.pl compiles it with a function that can kill */
+/* the test of 040_move.pl compiles it with a function that can kill */
 #ifdef INSTAID_MOVE_STEP
 extern void INSTAID_MOVE_STEP(const char *name);
 #define step(name) INSTAID_MOVE_STEP(name)

@@ -38,7 +38,13 @@ $node->safe_psql('postgres', q{
 	SELECT instaid.freeze_shard('insta7');
 	SELECT instaid.create_ticket('few'), instaid.guard_ticket('few', 100);
 	SELECT instaid.next_ticket('few');
-	CREATE ROLE monitor LOGIN IN ROLE pg_monitor});
+	CREATE ROLE monitor LOGIN IN ROLE pg_monitor;
+	-- what a role with CREATE on public can plant, nearer to the arguments than PostgreSQL's own
+	CREATE FUNCTION public.unnest(text[]) RETURNS SETOF text
+		LANGUAGE plpgsql AS 'BEGIN RAISE ''planted''; END';
+	CREATE FUNCTION public.planted(bigint, text) RETURNS bigint
+		LANGUAGE plpgsql AS 'BEGIN RAISE ''planted''; END';
+	CREATE AGGREGATE public.count(text) (SFUNC = public.planted, STYPE = bigint, INITCOND = 0)});
 
 ### The files
 
@@ -69,7 +75,7 @@ for my $file (qw(postgres_exporter.yaml sql_exporter.yaml pgwatch.yaml cloudnati
 			connstr => $node->connstr('postgres') . ' user=monitor');
 		$answers .= "$name $count\n";
 	}
-	is($answers, "instaid 1\ninstaid_audit 2\ninstaid_shard 3\ninstaid_worst 1\n",
+	is($answers, "instaid 1\ninstaid_audit 2\ninstaid_owner 1\ninstaid_shard 3\ninstaid_worst 1\n",
 		"$file: the queries run as a member of pg_monitor");
 }
 my %metrics = %{ YAML::XS::Load(slurp_file("$monitoring/postgres_exporter.yaml")) };
@@ -104,7 +110,7 @@ sub start
 {
 	my ($port, $path, $command, %environment) = @_;
 	local @ENV{ keys %environment } = values %environment;
-	my $log = "$directory/$command->[0].log";
+	my $log = "$directory/$port.log";
 	push @running, IPC::Run::start($command, '>', $log, '2>&1');
 	my $answer;
 	for (1 .. 600)
@@ -116,17 +122,31 @@ sub start
 	die "$command->[0] does not answer: $answer->{status}\n" . slurp_file($log);
 }
 
-my ($postgres_exporter, $sql_exporter, $prometheus) = (free_port, free_port, free_port);
+my ($postgres_exporter, $mistaken, $sql_exporter, $prometheus) = map { free_port } 1 .. 4;
 my ($host, $port) = ($node->host, $node->port);
 
-start($postgres_exporter, '/metrics',
-	[ 'prometheus-postgres-exporter', "--web.listen-address=127.0.0.1:$postgres_exporter",
-		"--extend.query-path=$monitoring/postgres_exporter.yaml" ],
-	DATA_SOURCE_NAME => "user=monitor host=$host port=$port dbname=postgres sslmode=disable");
+# the command of the page, with our address and connection string
+sub start_postgres_exporter
+{
+	my ($exporter, $database) = @_;
+	my ($command) =
+	  slurp_file("$monitoring/README.md") =~ /`(DATA_SOURCE_NAME=.*postgres_exporter.yaml)`/;
+	$command =~ s{postgres://monitor\@localhost/app }
+		{'postgres://monitor@/$database?host=$host&port=$port&sslmode=disable' exec } or die;
+	start($exporter, '/metrics',
+		[ 'sh', '-c', "cd '$monitoring' && $command --web.listen-address=127.0.0.1:$exporter" ]);
+	return;
+}
+start_postgres_exporter($postgres_exporter, 'postgres');
+# a mistake: a database without instaid
+start_postgres_exporter($mistaken, 'template1');
 
 my $jobs = slurp_file("$monitoring/sql_exporter.yaml");
 my $url = "postgres://monitor@/postgres?host=$host&port=$port&sslmode=disable";
 is($jobs =~ s,postgres://monitor\@localhost/app,$url,g, 2, 'sql_exporter.yaml has two connections');
+# the same mistake
+my $mistaken_url = $url =~ s,/postgres\?,/template1?,r;
+$jobs =~ s/^( *- )\Q$url\E\n/$&$1$mistaken_url\n/m or die;
 append_to_file("$directory/sql_exporter.yaml", $jobs);
 start($sql_exporter, '/metrics',
 	[ 'prometheus-sql-exporter', "-web.listen-address=127.0.0.1:$sql_exporter",
@@ -136,7 +156,7 @@ start($sql_exporter, '/metrics',
 my ($block) = grep { $_->{language} eq 'yaml' }
   section_blocks("$repository/monitoring/README.md", 'Import the metrics');
 my $config = $block->{text};
-$config =~ s/localhost:9187/127.0.0.1:$postgres_exporter/ or die;
+$config =~ s/localhost:9187/127.0.0.1:$postgres_exporter, 127.0.0.1:$mistaken/ or die;
 $config =~ s/localhost:9237/127.0.0.1:$sql_exporter/ or die;
 append_to_file("$directory/prometheus.yml",
 	"global: {scrape_interval: 1s, evaluation_interval: 1s}\n$config");
@@ -192,10 +212,21 @@ for my $job (@both)
 	my ($worst) = ask_until("instaid_worst_info{$job}", 1);
 	is_deeply([ @{ $worst->{metric} }{qw(drift_shard ticket)} ],
 		[ 'insta5', 'few' ], '... the shard and the ticket that they are about');
+	my ($owner) = ask_until("instaid_owner_drift_seconds{$job}", 1);
+	is($owner->{metric}{owner}, $node->safe_psql('postgres', 'SELECT current_user'),
+		'... the role that owns the shards');
 	my ($findings) = ask_until("instaid_audit_findings{$job,severity=\"error\"}", 1);
 	is($findings->{value}[1], 1, '... and the finding');
 }
 
+# The database without instaid has the alert of its own, and the other one has not.
+for my $job (@both)
+{
+	my ($silent) = ask_until("ALERTS{alertname=\"InstaidSilent\",$job}", 1);
+	is($silent->{metric}{datname},
+		$job =~ /sql/ ? 'template1' : "127.0.0.1:$mistaken", "$job: who never had metrics");
+}
+$_ .= ',datname="postgres"' for @both;
 for my $job (@both)
 {
 	is(join(' ', sort map { $_->{metric}{alertname} } ask_until("ALERTS{$job}", 5)),
@@ -206,7 +237,8 @@ for my $job (@both)
 # without drift and without a ticket, too
 $node->safe_psql('postgres', q{
 	SELECT instaid.drop_ticket('few'), instaid.freeze_shard('insta5')});
-my ($failed) = ask_until('sql_exporter_last_scrape_failed{query="instaid_worst"} == 0', 1);
+my ($failed) =
+  ask_until('sql_exporter_last_scrape_failed{database="postgres",query="instaid_worst"} == 0', 1);
 my ($none) = ask_until('instaid_worst_info{job="sql_exporter",drift_shard="",ticket=""}', 1);
 ok($failed && $none, 'sql_exporter reads a server whose worst shard and ticket are null');
 
@@ -218,8 +250,16 @@ for my $expression (@expressions)
 }
 cmp_ok(scalar(@expressions), '>=', @{ $dashboard->{panels} }, '... and each panel has a query');
 
+# a shard is lost
+$node->safe_psql('postgres', 'DROP SEQUENCE insta6.table_id_seq CASCADE');
+for my $job (@both)
+{
+	my ($fewer) = ask_until("ALERTS{alertname=\"InstaidFewerShards\",$job}", 1);
+	ok($fewer, "$job: a shard that is gone has an alert");
+}
+
 $node->stop;
-ask_until('sql_exporter_last_scrape_failed{query="instaid"} == 1', 1);
+ask_until('sql_exporter_last_scrape_failed{database="postgres",query="instaid"} == 1', 1);
 for my $job (@both)
 {
 	is(scalar(ask_until("ALERTS{alertname=\"InstaidSilent\",$job}", 1)), 1,

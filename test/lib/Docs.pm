@@ -111,6 +111,7 @@ sub follow
 {
 	my ($blocks, %nodes) = @_;
 	local @ENV{ map { uc } keys %nodes } = map { $_->connstr('postgres') =~ s/'//gr } values %nodes;
+	local $ENV{PGOPTIONS} = '-c search_path=pg_catalog';	# as the page does
 	for my $block (@$blocks)
 	{
 		my ($text, $node) = ($block->{text}, $nodes{ $block->{server} });

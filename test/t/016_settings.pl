@@ -29,6 +29,7 @@ my @calls = (
 	q{CALL instaid.adopt_shards('q2', true)},
 	q{CALL instaid.adopt_shards('q2')},
 	q{instaid.adopt_shard('q3', 33)},
+	q{instaid.replace_copy('q2.other(text)')},
 	q{string_agg(a, ';') FROM instaid.adopt_column('q1.users', 'id') AS a},
 	$partitions,
 	$partitions,
@@ -70,6 +71,10 @@ sub run_all
 			RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
 					- 1387263000000 << 23) | (30 + $_ << 10)
 				| nextval('q$_.table_id_seq') % 1024;
+		END \$\$;
+		CREATE FUNCTION q$_.other(a text) RETURNS bigint LANGUAGE plpgsql AS \$\$
+		BEGIN
+			RETURN (extract(epoch FROM now()) * 1000)::bigint << 22 | nextval(a) % 1024;
 		END \$\$}) for 2, 3;
 	my $all = '';
 	for my $call (@calls)

@@ -1,6 +1,7 @@
 # What pg_dump and pg_upgrade take along: IDs and values that go on above the original, also
 # after a crash; a shard whose schema has another name; functions that ALTER FUNCTION has
-# changed; columns of the type instaid.id; rights, of PUBLIC and of a role that has left.
+# changed; columns of the type instaid.id, and types made of it; rights, of PUBLIC and of a role
+# that has left; domains that default to a shard's next_id(), in the SQL edition, too.
 # pg_regress has neither program.
 
 use strict;
@@ -12,6 +13,7 @@ use Test::More;
 
 use Clients;
 use Copies;
+use SqlEdition;
 
 my $main = Clients::server('main');
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
@@ -82,6 +84,65 @@ is($main->safe_psql('moved', q{
 	FROM instaid.shards}),
 	'renamed|6|t|renamed.table_id_seq|6', 'pg_dump -n: the restored schema is the same shard');
 
+### Types made of instaid.id, and a domain that defaults to a shard's next_id()
+
+my $types = q{
+	SELECT instaid.create_shard('types', 9);
+	CREATE DOMAIN types.big AS bigint DEFAULT types.next_id()
+		CHECK (instaid.extract_shard_id(value) = 9);
+	CREATE DOMAIN types.plain AS instaid.id NOT NULL;
+	CREATE DOMAIN types.checked AS instaid.id CHECK (value > 0);
+	CREATE DOMAIN types.of_shard AS instaid.id DEFAULT types.next_id()
+		CHECK (instaid.extract_shard_id(value) = 9);
+	CREATE DOMAIN types.list AS instaid.id[] CHECK (value[1] > 0);
+	CREATE TYPE types.span AS RANGE (subtype = instaid.id);
+	CREATE TYPE types.pair AS (a instaid.id, b types.checked);
+	CREATE TABLE types.photos (id instaid.id PRIMARY KEY DEFAULT types.next_id(), ids instaid.id[],
+		shard_id integer GENERATED ALWAYS AS (instaid.extract_shard_id(id)) STORED,
+		CHECK (id > 0)) PARTITION BY RANGE (id);
+	CREATE TABLE types.early PARTITION OF types.photos FOR VALUES FROM (0) TO (4001511883701836730);
+	CREATE TABLE types.late PARTITION OF types.photos
+		FOR VALUES FROM (4001511883701836730) TO (MAXVALUE);
+	CREATE TYPE types.album AS (cover types.photos, name text);
+	CREATE TABLE types.uses (id types.of_shard PRIMARY KEY, big types.big, plain types.plain,
+		checked types.checked, list types.list, span types.span, pair types.pair,
+		album types.album);
+	INSERT INTO types.photos (id, ids) VALUES (5, '{5,6}'), (DEFAULT, NULL);
+	INSERT INTO types.uses (plain, checked, list, span, pair, album)
+	SELECT id, id, ARRAY[id], types.span(id, NULL), ROW(id, 7)::types.pair, ROW(p, 'x')::types.album
+	FROM types.photos AS p};
+# The rows, new ones of each default, and which values are refused
+sub uses
+{
+	my ($node, $database) = @_;
+	return $node->safe_psql($database, q{
+		SELECT u FROM types.uses AS u ORDER BY plain;
+		SELECT p.tableoid::regclass, p FROM types.photos AS p ORDER BY id;
+		BEGIN;
+		INSERT INTO types.uses (plain) VALUES (8) RETURNING instaid.extract_shard_id(id), big > id;
+		INSERT INTO types.photos DEFAULT VALUES RETURNING shard_id;
+		ROLLBACK;
+		SELECT conrelid::regclass::text, contypid::regtype::text, pg_get_constraintdef(oid)
+		FROM pg_constraint WHERE connamespace = 'types'::regnamespace AND contype = 'c'
+		ORDER BY 1, 2;
+		SELECT pg_get_expr(relpartbound, oid) FROM pg_class
+		WHERE oid IN ('types.early'::regclass, 'types.late'::regclass) ORDER BY 1});
+}
+# what audit() says of them
+my $cures = q{SELECT cure FROM instaid.audit() WHERE code = 'upgrade_order' ORDER BY object};
+
+$main->safe_psql('postgres', $types);
+my $uses = uses($main, 'postgres');
+for my $format ('plain', 'custom')
+{
+	dump_of('postgres', "types made of instaid.id: pg_dump, $format", '-F', $format);
+	$main->safe_psql('postgres', "CREATE DATABASE types_$format");
+	restore("types_$format", '... is restored');
+	is(uses($main, "types_$format"), $uses, '... as it was');
+	# pg_upgrade needs them below; pg_dump does not mind
+	$main->safe_psql('postgres', "$cures \\gexec");
+}
+
 ### Functions of shards, whatever ALTER FUNCTION has made of them
 
 my @alterations = ('PARALLEL SAFE', 'PARALLEL RESTRICTED', 'IMMUTABLE', 'STABLE',
@@ -113,6 +174,29 @@ my @dumps = map {
 	join "\n", sort grep { !/^\\/ } split /\n/, slurp_file($dump);
 } 'functions', 'functions_restored';
 is($dumps[1], $dumps[0], '... as they were');
+
+### A database where backslashes are escapes, and whose dump says so; PostgreSQL 19 refuses that
+
+$main->safe_psql('postgres',
+	'CREATE DATABASE escapes; CREATE DATABASE escapes_sql; CREATE DATABASE escapes_custom');
+$main->safe_psql('escapes', q{
+	CREATE EXTENSION instaid;
+	SELECT instaid.create_shard(E'back\\\\slash', 5), instaid.create_ticket(E'back\\\\slash');
+	CREATE TABLE "back\\slash".photos (id instaid.id PRIMARY KEY DEFAULT "back\\slash".next_id());
+	INSERT INTO "back\\slash".photos DEFAULT VALUES;
+	SELECT instaid.next_ticket(E'back\\\\slash')});
+$main->psql('postgres', 'ALTER DATABASE escapes SET standard_conforming_strings = off');
+for my $format ('sql', 'custom')
+{
+	dump_of('escapes', "pg_dump of a database where backslashes are escapes: $format",
+		$format eq 'custom' ? '-Fc' : '-Fp');
+	restore("escapes_$format", '... is restored');
+	is($main->safe_psql("escapes_$format", q{
+		INSERT INTO "back\\slash".photos DEFAULT VALUES;
+		SELECT count(*), instaid.next_ticket(E'back\\\\slash') FROM "back\\slash".photos;
+		SELECT schema_name, shard_id FROM instaid.shards; SELECT count(*) FROM instaid.audit()}),
+		'2|2' . "\nback\\slash|5\n0", '... and goes on');
+}
 
 ### The rights of the role that installed the extension, and what it granted
 
@@ -191,12 +275,26 @@ $old->safe_psql('postgres', qq{
 	ALTER TABLE typed ADD PRIMARY KEY (id);
 	SELECT instaid.create_ticket('photos', 2, 3);
 	SELECT instaid.lease_ticket('photos', 100);
-	CREATE ROLE app});
+	CREATE ROLE app LOGIN; CREATE ROLE dba LOGIN});
 for my $installer (@installers)
 {
 	install_as($old, @$installer);
 	leave($old, $installer->[0]);
 }
+$old->safe_psql('postgres', "$types; $cures \\gexec");
+is($old->safe_psql('postgres', $cures), '',
+	'audit() has cures for what pg_upgrade would not create');
+$uses = uses($old, 'postgres');
+# a domain of the SQL edition that defaults to a shard's next_id()
+SqlEdition::install($old, 'sql_edition');
+$old->safe_psql('sql_edition', q{
+	SET ROLE dba;
+	SELECT instaid.add_sequence('insta5', 'extra_seq');
+	CREATE DOMAIN insta5.id AS bigint DEFAULT insta5.next_id()
+		CHECK (instaid.extract_shard_id(value) = 5);
+	CREATE DOMAIN insta5.extra AS bigint DEFAULT insta5.next_id('insta5.extra_seq');
+	CREATE TABLE insta5.t (id insta5.id PRIMARY KEY, extra insta5.extra);
+	INSERT INTO insta5.t DEFAULT VALUES});
 %last = last_ids($old, 'postgres');
 $old->append_conf('postgresql.conf', 'instaid.node_shard_id = 8');
 $old->reload;
@@ -227,6 +325,11 @@ is($new->safe_psql('postgres', q{
 		(SELECT count(*) FROM typed WHERE id = 5)
 	FROM light.photos AS p WHERE n > 0}),
 	'3000|3000|0', 'pg_upgrade: columns of instaid.id, and their indexes');
+is(uses($new, 'postgres'), $uses, 'pg_upgrade: types made of instaid.id');
+is($new->safe_psql('sql_edition', q{INSERT INTO insta5.t DEFAULT VALUES
+	RETURNING id > (SELECT max(id) FROM insta5.t), extra > (SELECT max(extra) FROM insta5.t)}),
+	't|t',
+	"pg_upgrade: a domain over bigint that defaults to a shard's next_id(), in the SQL edition");
 is($new->safe_psql('postgres', q{SELECT instaid.next_ticket('photos')}), 302,
 	'pg_upgrade: a ticket goes on');
 is($new->safe_psql("by_$_->[0]", q{SELECT instaid.next_ticket('photos')}), 2,

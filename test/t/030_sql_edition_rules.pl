@@ -115,6 +115,32 @@ my %seen = (
 		$clock->set(0);
 		return $planted;
 	},
+	# what SECURITY.md says of a role that has USAGE on the schema, and no other right
+	named => sub {
+		my ($database) = @_;
+		$clock->set(0, $noon + 5);
+		$node->safe_psql($database, q{SET client_min_messages = error; DROP ROLE IF EXISTS stranger;
+			CREATE ROLE stranger LOGIN; CREATE SCHEMA mine AUTHORIZATION stranger;
+			CREATE TABLE mine.gate (); ALTER TABLE mine.gate OWNER TO stranger;
+			GRANT USAGE ON SCHEMA insta5 TO stranger});
+		my $gate = session($database, 'stranger');
+		$gate->('BEGIN; LOCK TABLE mine.gate');
+		my @waiters = map {
+			my $waiter = waiter($database, @$_);
+			$waiter->();
+			$waiter
+		} [ 'stranger', 'CREATE TEMP TABLE c () INHERITS (insta5.id_sequence_lock, mine.gate)' ],
+			[ 'app', 'SELECT insta5.next_id() > 0' ];
+		my $named = $node->safe_psql($database, q{
+			SELECT b.usename, b.query ~ 'INHERITS' FROM pg_stat_activity AS w
+			JOIN pg_stat_activity AS b ON b.pid = ANY (pg_blocking_pids(w.pid))
+			WHERE w.usename = 'app' AND w.datname = current_database()});
+		$gate->('ROLLBACK');
+		my $results = join ' ', $named, map { $_->('end') =~ s/ERROR: +//r } @waiters;
+		$clock->set(0);
+		$node->safe_psql($database, 'DROP OWNED BY stranger; DROP ROLE stranger');
+		return $results;
+	},
 	kept => sub {
 		my ($database) = @_;
 		return result($database, 'app', q{
@@ -294,6 +320,25 @@ my %seen = (
 		$clock->set(0);
 		return $above;
 	},
+	# a clock before the epoch, as after a boot without one, and one past the epoch's last ID
+	outside => sub {
+		my ($database) = @_;
+		$clock->set(0);
+		my $sql = q{
+			SELECT insta5.next_id() > :last, count(i) FROM insta5.next_ids(5) AS i;
+			SELECT count(i) FROM insta5.next_ids(5000) AS i WHERE i > :last;
+			SELECT instaid.freeze_shard('insta5'); SELECT instaid.thaw_shard('insta5')};
+		my $last = result($database, 'dba', 'SELECT max(i) FROM insta5.next_ids(2000) AS i');
+		my @said = map {
+			$clock->set(0, $_);
+			result($database, 'dba', "\\set last $last\n$sql") =~ s/\s+/ /gr =~ s/ \z//r
+		} 100, 2500000000;
+		my $message = result($database, 'app', "\\set VERBOSITY default\nSET timezone = 'UTC';"
+			. ' INSERT INTO insta5.photos (n) VALUES (1)') =~ s/^CONTEXT.*//msr;
+		$clock->set(0);
+		return join '|', @said, $message, result($database, 'dba',
+			'SELECT instaid.extract_timestamp(insta5.next_id()) < now() + interval \'1 min\'');
+	},
 	# how many milliseconds the first ID, and those 3, 4 and 9 ms after it, are from the clock
 	time => sub {
 		my ($database) = @_;
@@ -415,6 +460,7 @@ my %expected = (
 	late           => '1',
 	queue          => 'waits',
 	planted        => 'waits',
+	named          => 'stranger|t 42809 t',
 	kept           => '0',
 	renumbered     => '55000 55000 55000 6 2',
 	repeated       => '0 t',
@@ -429,6 +475,10 @@ my %expected = (
 	default_rights => "42501\n42501",
 	by_oid         => '1 1 1 1 theirs.theirs theirs.ours ours.theirs',
 	operators      => '0',
+	outside        => "t|5 5000|ERROR: 22023 ERROR: 22023 ERROR: 22023|ERROR:  the IDs of epoch"
+	  . " 2011-08-24 21:07:01.721+00 are used up\nDETAIL:  The clock reads 2049-03-22 04:26:40+00;"
+	  . " an epoch can be up to 34.8 years before it.\nHINT:  Correct the server's clock, or let"
+	  . " tables use a shard with a later epoch.\n|t",
 	called         => 'instaid_sql._flush_at_commit()'
 	  . ' instaid_sql._next_ids(regclass,instaid_sql.sequence_options,integer)'
 	  . ' instaid_sql._open(regclass,bigint,instaid_sql.sequence_options)');
@@ -452,7 +502,7 @@ my @mutants = (
 	[ 'the name of the schema is read once', 'swapped', [ qr/EXIT WHEN schema = locked;/,
 		'EXIT WHEN locked IS NOT NULL;' ] ],
 	[ 'the block is left by RETURN', 'kept',
-		[ qr/id := instaid_sql\._take\(sequence, t\);\s*END IF;\s*\KRAISE SQLSTATE 'ID001'/,
+		[ qr/id := \S+_take\(sequence, \S+_clock\(\w+\)\);\s*END IF;\s*\KRAISE SQLSTATE 'ID001'/,
 		'RETURN id' ] ],
 	[ 'no WAL of its own', 'repeated',
 		[ qr/PERFORM pg_logical_emit_message\(true, 'instaid', ''::text\);/, 'NULL;' ] ],
@@ -486,8 +536,11 @@ my @mutants = (
 		[ qr/t \+ \(2100::bigint << \S+_ms_shift\(\)\)\s+\+ \S+_max_sequence\(\)/, 't' ] ],
 	[ 'an ID of any millisecond that was opened lately', 'time', [ qr/epoch_ms \+ 3\.4995/,
 		'epoch_ms + 9.4995' ] ],
+	[ 'a clock past the end opens the last millisecond', 'outside',
+		[ qr/AND t OPERATOR\(\S+\) 9223372036846387200/, '' ] ],
+	[ 'a clock before the epoch', 'outside', [ qr/\b0(?=::pg_catalog\.float8\), )/, '-1e15' ] ],
 	[ 'default privileges', 'default_rights',
-		[ qr/EXECUTE format\('REVOKE ALL ON %s FROM %s', part\.name, part\.grantee\);/, 'NULL;' ] ],
+		[ qr/EXECUTE format\('REVOKE ALL ON %s FROM %s', concat_ws\([^;]*;/, 'NULL;' ] ],
 	[ 'the owner of the sequence', 'by_oid', [ qr/r\.oid IN \(c\.relowner, n\.nspowner\)/,
 		'r.oid = n.nspowner' ] ],
 	[ 'the owner of the schema', 'by_oid', [ qr/r\.oid IN \(c\.relowner, n\.nspowner\)/,

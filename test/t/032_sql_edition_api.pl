@@ -341,6 +341,51 @@ is(join(' ', in_both(q{
 	SELECT drift_shard IS NULL, frozen_shards FROM instaid.metrics;
 	SELECT instaid.thaw_shard('taken')})) =~ s/\n//gr, 't|2 t|2',
 	'... without the drift of frozen shards');
+is(join(' ', in_both(q{
+	SET client_min_messages = error;
+	SELECT instaid.create_shard('own', 95) \g /dev/null
+	DO $$ BEGIN
+		IF to_regnamespace('instaid_sql') IS NULL THEN CREATE SEQUENCE own.likes_id_seq;
+		ELSE PERFORM instaid.add_sequence('own', 'likes_id_seq'); END IF; END $$;
+	CREATE TABLE own.likes (id bigint DEFAULT own.next_id('own.likes_id_seq'::regclass));
+	SELECT instaid.advance_past('own.likes_id_seq', instaid.min_id(now() + '1 day'),
+		instaid.default_epoch()) \g /dev/null
+	SELECT own.next_id() \g /dev/null
+	SELECT drift BETWEEN '23 h' AND '25 h', sequence, drift_sequence,
+		last_issued_at < now() + '1 min' FROM instaid.shards WHERE schema_name = 'own';
+	SELECT drift_shard, drift_seconds BETWEEN 80000 AND 86500, unreadable FROM instaid.metrics;
+	SELECT instaid.freeze_shard('own') \g /dev/null
+	SELECT drift_shard FROM instaid.metrics; DROP SCHEMA own CASCADE})),
+	join(' ', ("t|own.table_id_seq|own.likes_id_seq|t\nown|t|0\ntaken") x 2),
+	'... and with that of a sequence of a table');
+# A shard of another role that is further ahead hides only others of that role.  A declaration with
+# a sequence that its owner may not use counts for nothing.
+is(join(' ', in_both(q{
+	SET client_min_messages = error;
+	CREATE SCHEMA far AUTHORIZATION app; CREATE SCHEMA lent AUTHORIZATION app;
+	GRANT USAGE ON SCHEMA taken TO app;
+	SELECT shards AS before FROM instaid.metrics \gset
+	SET ROLE app;
+	SELECT instaid.create_shard('far', 90) \g /dev/null
+	SELECT instaid.advance_past('far.table_id_seq', instaid.min_id(now() + '1 day'),
+		instaid.default_epoch()) \g /dev/null
+	SET check_function_bodies = off;
+	SELECT CASE WHEN to_regnamespace('instaid_sql') IS NULL
+		THEN $$CREATE FUNCTION lent.next_ids(count integer, sequence regclass
+			DEFAULT 'taken.table_id_seq') RETURNS SETOF bigint LANGUAGE instaid STRICT
+			AS 'shard 91, epoch 631152000001'$$
+		ELSE $$SELECT instaid_sql._declare('lent', 91, 631152000001, 'taken.table_id_seq')$$
+		END \gexec
+	RESET ROLE;
+	SELECT count(*) FROM instaid.shards WHERE schema_name = 'lent';
+	SELECT concat_ws(',', shards - :before, unreadable, drift_shard, expiry_seconds > 0)
+	FROM instaid.metrics;
+	SELECT concat_ws(',', owner = 'app', shards, drift_shard, drift_seconds > 80000, expiry_shard)
+	FROM instaid.metrics_by_owner ORDER BY owner = 'app', drift_shard;
+	DROP SCHEMA far, lent CASCADE; REVOKE USAGE ON SCHEMA taken FROM app})) =~ s/\s+/ /gr,
+	'1 1,0,far,t f,4,taken,f,ending t,1,far,t,far '
+	  . '1 1,0,far,t f,4,taken,f,ending f,1,f,insta5 t,1,far,t,far',
+	'instaid.metrics_by_owner, in both editions');
 is(SqlEdition::as_app($node, 's', q{
 	SELECT concat_ws(',', shards + tickets = unreadable, frozen_shards,
 		drift_seconds, last_id_seconds)
@@ -427,12 +472,126 @@ for my $database ('c', 's')
 {
 	$node->safe_psql($database, $raising);
 	like(($node->psql($database, q{CALL instaid.adopt_shards('raising%')}))[2],
-		qr/raising3 is a shard now.*ERROR:  2 of 3 schemas could not be adopted/s,
+		qr/schema raising3 is shard 93,.*ERROR:  2 of 3 schemas could not be adopted/s,
 		"adopt_shards() goes on after what a function raises, in $database");
 	like(($node->psql($database, q{SET statement_timeout = '1 s';
 		CALL instaid.adopt_shards('sleeping')}))[2], qr/ERROR:  canceling statement/,
 		'... but ends when it is cancelled');
 	$node->safe_psql($database, q{DROP SCHEMA raising1, raising2, raising3, sleeping CASCADE});
+}
+
+# adopt_column() drops views, rules and triggers of columns that it widens, and creates them again:
+# of pg_dump's statements, only types, the default and the serial's sequence differ.
+$node->safe_psql('postgres', q{CREATE ROLE reader; CREATE ROLE "Other Reader"; CREATE ROLE late;
+	GRANT CREATE ON DATABASE c TO dba});
+my %printed;
+for my $database ('c', 's')
+{
+	my @as_dba = (extra_params => [ '-U', 'dba' ]);
+	$node->safe_psql($database, q{
+		SET client_min_messages = error;
+		SELECT instaid.create_shard('w', 95);
+		CREATE TABLE w.users (id serial PRIMARY KEY, name text, boss integer REFERENCES w.users);
+		CREATE TABLE w.posts (id bigserial PRIMARY KEY, user_id integer REFERENCES w.users,
+			cat float8);
+		CREATE TABLE w.parts (user_id integer REFERENCES w.users, n integer)
+			PARTITION BY RANGE (n);
+		CREATE TABLE w.parts1 PARTITION OF w.parts FOR VALUES FROM (0) TO (10);
+		CREATE TABLE w.log (what text, n bigint);
+		INSERT INTO w.users (name, boss) VALUES ('ann', NULL), ('bob', 1);
+		INSERT INTO w.posts (user_id) VALUES (1), (1), (2);
+		CREATE FUNCTION w.touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
+		-- rights of new views, not of those that are created again
+		ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO late;
+		CREATE VIEW w.plain AS SELECT id, name AS "Na me", boss FROM w.users;
+		GRANT SELECT ON w.plain TO reader WITH GRANT OPTION;
+		GRANT SELECT ("Na me"), UPDATE ("Na me") ON w.plain TO "Other Reader";
+		GRANT INSERT, UPDATE ON w.plain TO PUBLIC;
+		REVOKE SELECT ON w.plain FROM late;
+		REVOKE DELETE ON w.plain FROM dba;
+		COMMENT ON VIEW w.plain IS 'it''s a \view';
+		COMMENT ON COLUMN w.plain."Na me" IS 'of the user';
+		CREATE VIEW w.barrier WITH (security_barrier, check_option = local, security_invoker) AS
+			SELECT id, name FROM w.users WHERE name LIKE 'a\%';
+		-- views of views; the first names a column that was renamed
+		CREATE VIEW w.a AS SELECT p.user_id, x.boss, 0.1::float8 + p.cat AS f,
+			interval '-1 day 2 h' AS i FROM w.posts AS p JOIN w.plain AS x ON x.id = p.user_id;
+		ALTER VIEW w.plain RENAME boss TO "Chief";
+		CREATE VIEW w.z AS SELECT count(*) AS n, max(user_id) AS m, (SELECT a FROM w.a LIMIT 1)
+			FROM w.a;
+		CREATE RECURSIVE VIEW w.chain (id, depth) AS
+			SELECT id, 0 FROM w.users WHERE boss IS NULL
+			UNION ALL SELECT u.id, c.depth + 1 FROM chain c JOIN w.users u ON u.boss = c.id;
+		CREATE MATERIALIZED VIEW w.counted WITH (fillfactor = 70, autovacuum_enabled = false) AS
+			SELECT u.id, lower(u.name) AS name, count(p.*) AS posts
+			FROM w.users AS u LEFT JOIN w.posts AS p ON p.user_id = u.id GROUP BY u.id;
+		CREATE UNIQUE INDEX counted_id ON w.counted (id);
+		CREATE INDEX ON w.counted (upper(name) text_pattern_ops) WITH (fillfactor = 60)
+			WHERE posts > 0;
+		COMMENT ON INDEX w.counted_id IS 'one a user';
+		COMMENT ON MATERIALIZED VIEW w.counted IS 'counts';
+		CREATE MATERIALIZED VIEW w.empty AS SELECT id FROM w.plain WITH NO DATA;
+		CREATE VIEW w.over AS SELECT m.*, e.id AS other FROM w.counted AS m, w.empty AS e;
+		CREATE RULE ins AS ON INSERT TO w.plain DO INSTEAD
+			(INSERT INTO w.users (name) VALUES (new."Na me"); NOTIFY "in; serted");
+		COMMENT ON RULE ins ON w.plain IS 'inserts';
+		CREATE RULE of_posts AS ON DELETE TO w.posts WHERE old.user_id < 3 DO INSTEAD NOTHING;
+		CREATE RULE of_log AS ON UPDATE TO w.log DO ALSO
+			INSERT INTO w.log SELECT 'x', n FROM w.z;
+		CREATE TRIGGER "in stead" INSTEAD OF UPDATE ON w.a
+			FOR EACH ROW EXECUTE FUNCTION w.touch();
+		CREATE TRIGGER upd BEFORE UPDATE OF cat, user_id ON w.posts FOR EACH ROW
+			WHEN (old.user_id IS DISTINCT FROM new.user_id) EXECUTE FUNCTION w.touch('a ''\b');
+		COMMENT ON TRIGGER upd ON w.posts IS 'on posts';
+		CREATE CONSTRAINT TRIGGER late AFTER UPDATE OF id ON w.users DEFERRABLE INITIALLY DEFERRED
+			FOR EACH ROW EXECUTE FUNCTION w.touch();
+		CREATE TRIGGER part BEFORE UPDATE OF user_id ON w.parts
+			FOR EACH ROW EXECUTE FUNCTION w.touch();}, @as_dba);
+	my @dumps;
+	for my $dry_run ('true', 'false')
+	{
+		push @dumps, dumped($database);
+		# settings of the session change nothing
+		my ($ret, $stdout, $stderr) = $node->psql($database, qq{
+			SET extra_float_digits = -10; SET intervalstyle = 'sql_standard';
+			SET standard_conforming_strings = off; SET quote_all_identifiers = on;
+			SET client_min_messages = error;
+			SELECT * FROM instaid.adopt_column('w.users', 'id', $dry_run)},
+			$database eq 's' ? @as_dba : ());
+		is($stderr, '', "adopt_column() of a column with views, in $database, dry_run $dry_run");
+		push @{ $printed{$database} }, $stdout;
+	}
+	is($printed{$database}[1], $printed{$database}[0], '... shows what it does');
+	is($dumps[1], $dumps[0], '... and a dry run does nothing');
+	my $after = dumped($database);
+	isnt($after, $dumps[0], '... else, the dump differs');
+	for ($after, $dumps[0])
+	{
+		s/\b(?:big|small)?int(?:eger)?\b/int/g;
+		s/ DEFAULT w\.next_id\(\)//;
+	}
+	is($after, $dumps[0], '... by the types only');
+	is($node->safe_psql($database, q{
+		INSERT INTO w.users (name, boss) SELECT 'new', max(id) FROM w.users;
+		INSERT INTO w.posts (user_id) SELECT max(id) FROM w.users;
+		SELECT (SELECT count(*) FROM w.counted), (SELECT count(*) FROM w.plain),
+			(SELECT instaid.extract_shard_id(m) FROM w.z)}, @as_dba), '2|3|95',
+		'... and the views have the rows');
+	$node->safe_psql($database, q{SET client_min_messages = error; DROP SCHEMA w CASCADE;
+		ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM late}, @as_dba);
+}
+# In this edition, other functions need other rights.
+is($printed{s}[0], $printed{c}[0], 'both editions drop and create the same views');
+
+# The statements of pg_dump for the schema w, without a serial's and those of the shard
+sub dumped
+{
+	my ($database) = @_;
+	my ($dump, $stderr);
+	IPC::Run::run([ 'pg_dump', '-s', '-n', 'w', '-d', $node->connstr($database) ],
+		'>', \$dump, '2>', \$stderr) or die $stderr;
+	$dump =~ s/^(?:--.*|\\(?:un)?restrict .*|SET .*|)\n//mg;
+	return join ";\n", grep { !/users_id_seq|FUNCTION w\.next|id_sequence/ } split /;\n/, $dump;
 }
 
 # audit() finds rights with which another role could do harm, and no others.  Its cures work.
@@ -508,6 +667,26 @@ is($node->safe_psql('s', q{
 		AND regexp_replace(prosrc, $$'[^']*'$$, '', 'g') ~
 			'[^.(]\m(nextval|setval|floor|format|clock_timestamp|pg_[a-z_]+)\('
 	ORDER BY 1}), '', 'a function without SET qualifies its names');
+# Linters, such as Supabase's, list each function without SET search_path.
+my %without_search_path = (
+	'its expression takes the place of a call for each row' => 'instaid.created_between
+		instaid.decode instaid.default_epoch instaid.extract_sequence instaid.extract_shard_id
+		instaid.extract_timestamp instaid.max_id instaid.min_id instaid.to_shortcode
+		instaid._max_id_before instaid._min_id_from',
+	'it is a constant' => 'instaid._max_shard_id instaid_sql._end_of_epochs
+		instaid_sql._last_ms instaid_sql._low_bits instaid_sql._max_ms instaid_sql._max_sequence
+		instaid_sql._max_shard_id instaid_sql._ms_shift instaid_sql._sequence_bits
+		instaid_sql._shard_id_mask instaid_sql._sign_and_shard_id_mask',
+	'an INSERT, or a query for each row, calls it' => 'insta5.next_id instaid_sql._open
+		instaid_sql._utc_epoch',
+	'PostgreSQL makes it part of the query' => 'instaid._find_shard instaid._shard_sequences',
+	'it commits' => 'instaid.adopt_shards instaid.create_shards');
+is($node->safe_psql('s', q{
+	SELECT DISTINCT p.pronamespace::regnamespace || '.' || p.proname FROM pg_proc AS p
+	WHERE p.pronamespace::regnamespace::text IN ('insta5', 'instaid', 'instaid_sql')
+		AND COALESCE(array_to_string(p.proconfig, ' '), '') !~ '\msearch_path='
+	ORDER BY 1}), join("\n", sort map { split } values %without_search_path),
+	'functions without SET search_path have a reason');
 is($node->safe_psql('s', q{
 	SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('instaid'::regnamespace,
 		'instaid_sql'::regnamespace) AND proname !~ '^_lock'
@@ -520,7 +699,8 @@ sub as_app { return SqlEdition::as_app($node, 's', @_) }
 $node->safe_psql('s', q{
 	CREATE SCHEMA evil AUTHORIZATION app; GRANT CREATE, TEMPORARY ON DATABASE s TO app;
 	CREATE ROLE stranger LOGIN; GRANT USAGE ON SCHEMA insta5 TO stranger;
-	CREATE SEQUENCE public.other; SELECT setval('public.other', 5200)});
+	CREATE SEQUENCE public.other; SELECT setval('public.other', 5200);
+	ALTER SEQUENCE public.other OWNER TO dba});
 is(as_app('SELECT insta5.next_id() > 0; SELECT count(*) FROM insta5.next_ids(10);'
 	  . ' INSERT INTO insta5.photos (n) VALUES (1) RETURNING id > 0'), 't 10 t', 'app takes IDs');
 is(as_app(q{
@@ -540,7 +720,7 @@ is(as_app(q{
 is(as_app(q{
 	SELECT insta5.next_id('public.other'); SELECT insta5.next_id('pg_class');
 	SELECT insta5.next_ids(5, 'public.other'); SELECT insta5.next_id(NULL) IS NULL}),
-	't 23514 23514 23514', '... nor counts other sequences up');
+	't 23514 23514 23514', '... nor counts other sequences of the owner up');
 is(as_app('SET client_min_messages = error; SELECT count(*) > 0 FROM instaid.shards;'
 	  . ' SELECT count(*) >= 0 FROM instaid.audit()'),
 	't t', '... and sees what is wrong in schemas that it may not use');
@@ -627,6 +807,42 @@ is(outcome(q{
 	SET max_parallel_workers_per_gather = 2;
 	SELECT count(DISTINCT insta5.next_id()) = count(*) FROM v}), 't', 'no parallel plan');
 
+# A transaction that uses two sequences of a shard, and freeze_shard(), which locks them in another
+# order: who waits last fails, and nothing is lost.
+$node->safe_psql('s', q{SELECT instaid.create_shard('dead', 85);
+	SELECT instaid.add_sequence('dead', 'likes'); CREATE TABLE dead.t (n integer, id bigint)});
+for my $loser ('the transaction', 'the call')
+{
+	my @steps = (q{BEGIN; INSERT INTO dead.t SELECT 1, dead.next_id('dead.likes'::regclass)},
+		'INSERT INTO dead.t SELECT 2, dead.next_id()');
+	my @owner = ('BEGIN; ALTER SEQUENCE dead.table_id_seq CACHE 1',
+		q{SELECT instaid.freeze_shard('dead')});
+	my $last = Clients::session($node, 's');
+	my $first = $node->background_psql('s', on_error_stop => 0);
+	my @first = $loser eq 'the call' ? @steps : $owner[1];
+	my @last = $loser eq 'the call' ? @owner : @steps;
+	$last->(q{SET deadlock_timeout = '10ms'});
+	$first->query_safe(q{SET deadlock_timeout = '100s'});
+	$first->query_safe(shift @first) if @first > 1;
+	$last->(shift @last);
+	$first->query_until(qr/asked/, "\\echo asked\n$first[0];\n");
+	$node->poll_query_until('s', 'SELECT count(*) = 1 FROM pg_locks WHERE NOT granted')
+	  or die 'nobody waits';
+	like($last->($last[0]), qr/ERROR:  deadlock detected/, "a deadlock, which $loser finds");
+	$last->('ROLLBACK');
+	$first->query_safe('COMMIT') if $loser eq 'the call';
+	$first->quit;
+	is($node->safe_psql('s', q{
+		SELECT frozen FROM instaid.shards WHERE schema_name = 'dead';
+		SELECT instaid.freeze_shard('dead'); SELECT instaid.thaw_shard('dead');
+		INSERT INTO dead.t SELECT 1, dead.next_id('dead.likes'::regclass);
+		INSERT INTO dead.t SELECT 2, dead.next_id();
+		SELECT count(*), count(DISTINCT (n, id)), bool_and(instaid.extract_shard_id(id) = 85)
+		FROM dead.t; TRUNCATE dead.t}) =~ s/\n+/ /gr,
+		$loser eq 'the call' ? 'f 4|4|t' : 't 2|2|t', '... and loses nothing');
+}
+$node->safe_psql('s', 'DROP SCHEMA dead CASCADE');
+
 # What one role does to a sequence stops no view or function for others.
 $node->safe_psql('s', q{SELECT instaid.create_shard('gone', 84), instaid.create_ticket('gone')});
 my ($reader, $other) = map { Clients::session($node, 's') } 1, 2;
@@ -679,6 +895,27 @@ is(outcome(q{
 	SELECT instaid.extract_shard_id(insta77.next_id()); DROP SCHEMA insta77 CASCADE;
 	DROP SCHEMA fake CASCADE}),
 	'0 t 77', 'functions that look like those of a shard take no shard ID, and move no metric');
+
+# ... nor does a text without end: nothing but its beginning is parsed.
+is(outcome(q{
+	SELECT count(*) FROM instaid.shards \gset
+	SET statement_timeout = '60s'; SET client_min_messages = error;
+	CREATE SCHEMA fake AUTHORIZATION app; SET ROLE app;
+	SET check_function_bodies = off; CREATE SEQUENCE fake.fake;
+	CREATE DOMAIN fake.id_sequence AS regclass;
+	CREATE FUNCTION fake.next_id(fake.id_sequence) RETURNS bigint SECURITY DEFINER
+		LANGUAGE sql AS 'SELECT 1';
+	SELECT format('CREATE OR REPLACE FUNCTION fake.next_ids(integer,
+		fake.id_sequence DEFAULT ''fake.fake''::regclass) RETURNS SETOF bigint SECURITY DEFINER
+		LANGUAGE plpgsql AS %L; SELECT count(*) - %s FROM instaid.shards', text, :count)
+	FROM (SELECT prosrc FROM pg_proc WHERE proname = 'next_ids'
+			AND pronamespace = 'insta5'::regnamespace) AS p (source),
+		LATERAL (VALUES (E'\nBEGIN\n    RETURN QUERY SELECT instaid_sql._next_ids('
+			|| repeat('(123456789012,123456789013,9223372036846577580,', 20000) || E'x;\nEND '),
+		(p.source || repeat(' ', 900000)),
+		(replace(p.source, '1314220021721', repeat('1', 900000)))) AS t (text) \gexec
+	RESET ROLE; DROP SCHEMA fake CASCADE}),
+	'0 0 0', 'a text of 900,000 bytes declares no shard, and does not keep its readers');
 
 # Any role can hold the advisory locks of all shard IDs, as it can fill the table of locks.  It
 # does not make create_shard() wait, and the error names its session.
@@ -756,6 +993,20 @@ is(outcome(q{
 	SELECT object FROM instaid.audit() WHERE code = 'lost_shard' ORDER BY 1;
 	DROP SCHEMA lost1, lost2, lost3, lost4, lost5 CASCADE}),
 	'lost1 lost2 lost3 lost4 lost5', 'audit() finds shards that instaid.shards does not list');
+is(outcome(q{
+	SET client_min_messages = error;
+	SELECT instaid.create_shard('lost', 100) \g /dev/null
+	CREATE TABLE lost.t (id bigint PRIMARY KEY DEFAULT lost.next_id());
+	INSERT INTO lost.t DEFAULT VALUES;
+	DROP SEQUENCE lost.table_id_seq CASCADE;
+	SELECT code, object, substring(cure, '^[^;]*;') AS cure FROM instaid.audit()
+	WHERE object ~ '^lost' \gset
+	SELECT :'code', :'object'; :cure
+	SELECT instaid.create_shard('lost', instaid.extract_shard_id(max(id))) FROM lost.t \g /dev/null
+	SELECT instaid.adopt_column('lost.t', 'id') \g /dev/null
+	SELECT count(*) FROM instaid.audit() WHERE object ~ '^lost';
+	INSERT INTO lost.t DEFAULT VALUES; SELECT count(*) FROM lost.t; DROP SCHEMA lost CASCADE}),
+	'lost_shard|lost 0 2', '... and one of which DROP SEQUENCE has left the type');
 is(outcome(q{
 	SET client_min_messages = error; SET check_function_bodies = off; SET statement_timeout = '20s';
 	CREATE SCHEMA slow;
@@ -955,7 +1206,7 @@ for my $database ('fresh', 'hostile', 'taken')
 		SET client_min_messages = error;
 		SELECT instaid.create_shard('insta5', 5); SELECT instaid.create_ticket('invoices');
 		SELECT instaid.add_sequence('insta5', 'likes_id_seq');
-		CALL instaid.create_shards('many%s', 10, 11);
+		CALL instaid.create_shards('many%s', 10, 11); SELECT instaid.create_shard('insta12', 12);
 		CREATE TABLE insta5.photos (id bigint DEFAULT insta5.next_id());
 		GRANT USAGE ON SCHEMA insta5 TO app; GRANT INSERT ON insta5.photos TO app}, @as_dba);
 	$seen{$database} = $node->safe_psql($database, $rights);
@@ -967,6 +1218,8 @@ is(SqlEdition::as_app($node, 'hostile', q{
 	CREATE FUNCTION instaid_sql._open(regclass, bigint, text) RETURNS bigint LANGUAGE sql
 		AS 'SELECT 1::bigint';
 	CREATE FUNCTION instaid.f() RETURNS void LANGUAGE sql AS '';
+	CREATE FUNCTION many10.next_id(text) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
+	CREATE FUNCTION insta12.next_id(text) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
 	CREATE SEQUENCE instaid_tickets.mine;
 	SELECT insta5.next_id();
 	SELECT count(*) FROM insta5.next_ids(10);
@@ -974,7 +1227,47 @@ is(SqlEdition::as_app($node, 'hostile', q{
 	SELECT setval('insta5.table_id_seq', 5);
 	SELECT setval('instaid_tickets.invoices', 1, false);
 	BEGIN; LOCK TABLE insta5.id_sequence_lock IN SHARE UPDATE EXCLUSIVE MODE; ROLLBACK}),
-	join(' ', ('42501') x 9), 'default privileges give no right');
+	join(' ', ('42501') x 11), 'default privileges give no right');
+
+# What changes one shard reads one shard: the rows of catalogs that it reads, and how often it
+# reads all shards, do not depend on how many there are.
+SqlEdition::install($node, 'far');
+my @as_dba = (extra_params => [ '-U', 'dba' ]);
+my @far = map { "CALL instaid.create_shards('s%s', $_)" } '10, 29', '30, 329';
+my @one = (q{freeze_shard('insta5')}, q{thaw_shard('insta5')}, q{add_sequence('insta5', 'x')},
+	q{drop_sequence('insta5', 'x')});
+my @rows;
+for my $more (@far)
+{
+	$node->safe_psql('far', $more, @as_dba);
+	# of tables and of indexes
+	my $count = q{SELECT sum(pg_stat_get_xact_tuples_returned(r)) AS before
+		FROM unnest('{pg_class, pg_constraint, pg_depend, pg_proc, pg_sequence, pg_type}'
+				::regclass[]) AS c,
+			LATERAL (SELECT c UNION SELECT indexrelid FROM pg_index WHERE indrelid = c) AS u (r)};
+	# the first round fills the session's caches
+	my $round = join '', map { "$count \\gset\nSELECT instaid.$_ \\g /dev/null\n"
+		. $count =~ s/AS before/- :before/r . ";\n" } @one;
+	my @counts = split /\n/, $node->safe_psql('far', "BEGIN; $round $round", @as_dba);
+	push @rows, [ @counts[ 4 .. 7 ] ];
+}
+cmp_ok($rows[1][$_], '<', $rows[0][$_] + 100,
+	"$one[$_] reads $rows[0][$_] rows among 21 shards, $rows[1][$_] among 321") for 0 .. $#one;
+is($node->safe_psql('far', q{
+	SET track_functions = 'all'; SET client_min_messages = error;
+	CREATE SCHEMA copy; CREATE SEQUENCE copy.table_id_seq; ALTER SCHEMA copy OWNER TO dba;
+	ALTER SEQUENCE copy.table_id_seq OWNER TO dba; SET ROLE dba;
+	CREATE FUNCTION copy.next_id() RETURNS bigint LANGUAGE sql AS $$
+		SELECT (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23
+			| (700 << 10) | nextval('copy.table_id_seq') % 1024 $$;
+	CREATE FUNCTION pg_temp.lists() RETURNS bigint LANGUAGE sql RETURN COALESCE(
+		pg_stat_get_xact_function_calls('instaid._list_shards()'::regprocedure), 0);
+	BEGIN;
+	SELECT instaid.freeze_shard('insta5'), instaid.thaw_shard('insta5'),
+		instaid.add_sequence('insta5', 'y') \g /dev/null
+	SELECT pg_temp.lists(); SELECT instaid.create_shard('another', 701) \g /dev/null
+	SELECT pg_temp.lists(); SELECT instaid.adopt_shard('copy') \g /dev/null
+	SELECT pg_temp.lists() <= 3}), "0\n1\nt", 'create_shard() reads all shards once');
 
 $node->stop;
 done_testing();

@@ -140,7 +140,9 @@ as_dba(q{
 	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta6 TO app});
 # a shard that cannot be moved does not stop the others
 $node->safe_psql('m', q{SET ROLE dba; SELECT instaid.create_shard('insta1', 1); RESET ROLE;
-	ALTER SEQUENCE insta1.table_id_seq OWNER TO app});
+	ALTER SEQUENCE insta1.table_id_seq OWNER TO app;
+	CREATE SCHEMA insta2 AUTHORIZATION app; GRANT ALL ON SCHEMA insta2 TO dba;
+	SET ROLE dba; SELECT instaid.create_shard('insta2', 2)});
 like(($node->psql('m', 'CREATE EXTENSION instaid'))[2],
 	qr/"instaid" already exists\n.*role dba.*\nHINT:  .*"To the extension" in sql-edition\.md/,
 	'CREATE EXTENSION tells where to read on');
@@ -165,15 +167,16 @@ $sum = while_inserting('to the extension', sub {
 	"INSERT INTO insta6.likes (n) VALUES (1);");
 is($sum->{twice}, 0, '... and no ID came twice');
 is($sum->{inverted}, 0, '... and IDs increase');
-like($move_said, qr/\A[^\n]*ERROR:[^\n]*\n[^\n]*insta1\.(?!.*ERROR)/s,
-	'... and one error names a shard');
+like($move_said, qr/\A[^\n]*ERROR:[^\n]*\n[^\n]*insta1\..*
+[^\n]*ERROR:  schema insta2 belongs to another role than its shard(?!.*ERROR)/s,
+	'... and two errors name shards whose sequence, or schema, belongs to another role');
 is($node->safe_psql('m', q{SELECT object FROM instaid.audit()
-	WHERE code = 'sql_edition_shard'; DROP SCHEMA insta1 CASCADE}), 'insta1',
-	'... which is left, and audit() names it');
+	WHERE code = 'sql_edition_shard'; DROP SCHEMA insta1, insta2 CASCADE}), "insta1\ninsta2",
+	'... which are left, and audit() names them');
 my $cure = 'Move it with sql-edition/to_extension.sql of that edition.';
 is($node->safe_psql('m', q{
 	SELECT object, cure FROM audited WHERE code = 'sql_edition_shard' ORDER BY 1}),
-	join("\n", map { "insta$_|$cure" } 1, 5, 6),
+	join("\n", map { "insta$_|$cure" } 1, 2, 5, 6),
 	'audit() of the extension knows the shards before');
 is($node->safe_psql('m', q{
 	GRANT CREATE ON SCHEMA instaid_sql TO app;
@@ -213,7 +216,13 @@ $node->safe_psql('m', q{
 		insta6.sql_edition_next_id, insta6.sql_edition_next_ids;
 	DROP DOMAIN insta5.id_sequence, insta6.id_sequence;
 	DROP SCHEMA instaid_sql_edition_tickets;
-	INSERT INTO insta6.codes (id) SELECT id FROM insta6.photos ORDER BY id DESC LIMIT 10});
+	INSERT INTO insta6.codes (id) SELECT id FROM insta6.photos ORDER BY id DESC LIMIT 10;
+	-- the owner of the edition is no superuser, who may not trust this role any more
+	SET ROLE dba;
+	CREATE OR REPLACE FUNCTION instaid_sql_edition._list_shards(OUT schema_name name,
+		OUT shard_id integer, OUT epoch timestamptz, OUT sequence regclass, OUT declaration oid,
+		OUT frozen boolean) RETURNS SETOF record LANGUAGE plpgsql
+		AS 'BEGIN ALTER ROLE dba SUPERUSER; END'});
 sub kept
 {
 	return $node->safe_psql('m', q{
@@ -262,6 +271,8 @@ is($node->safe_psql('m', $query), join("\n", 'constraint odd_check||', 'function
 $node->safe_psql('m', q{DROP FUNCTION insta6.uses; DROP DOMAIN insta6.odd;
 	DROP POLICY old ON insta6.codes});
 is($node->safe_psql('m', $drop) . kept(), $kept, '... with which nothing is lost');
+is($node->safe_psql('m', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'dba'}), 'f',
+	'... and no code of the owner of the edition has run');
 is($node->safe_psql('m', q{
 	SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid_sql';
 	SELECT count(*) - count(DISTINCT id) FROM insta6.photos;

@@ -1,0 +1,99 @@
+/* docs/remove_shards.sql */
+
+-- Columns with IDs go on without instaid, in both editions, as docs/operations.md describes: they
+-- count on with the sequences of their shards, and the functions of the shards go.  Nothing is
+-- dropped that something still uses, and no column.  Run it with psql.
+
+\set ON_ERROR_STOP on
+SET lock_timeout = '5 s';
+
+-- Columns of the type instaid.id become bigint.  This changes no data, and rewrites no table.
+CREATE OR REPLACE FUNCTION pg_temp.plain_columns(relation oid) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+    PERFORM instaid._check_table_owner(relation);
+    PERFORM instaid._execute_as(c.relowner, format('ALTER TABLE %s %s', relation::regclass, (
+        SELECT string_agg(format('ALTER %I TYPE bigint', a.attname), ', ') FROM pg_attribute AS a
+        WHERE a.attrelid = relation AND a.atttypid = to_regtype('instaid.id')
+          AND a.attnum > 0)))
+    FROM pg_class AS c WHERE c.oid = relation;
+END $$;
+
+-- The columns of one shard.  Tables are locked before its sequences, as by an INSERT.
+CREATE OR REPLACE FUNCTION pg_temp.remove_shard(schema_name text) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET row_security = off
+AS $$
+DECLARE
+    shard record;
+    part record;
+    largest bigint;
+BEGIN
+    SELECT p.pronamespace AS schema, p.proowner::regrole AS owner, s.sequence, s.frozen INTO shard
+    FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
+    WHERE s.schema_name = remove_shard.schema_name;
+    IF shard.frozen THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('shard %I is frozen', schema_name),
+            HINT = format('If it was not moved: SELECT instaid.thaw_shard(%L);', schema_name);
+    END IF;
+    CREATE TEMPORARY TABLE columns (relid oid, owner regrole, table_name text, column_name text,
+                                    sequence oid) ON COMMIT DROP;
+    -- what other roles default to its next_id() keeps the functions: DROP names it below
+    INSERT INTO pg_temp.columns
+    SELECT i.relid, i.owner, i.table_name, i.column_name, COALESCE(i.sequence, shard.sequence)
+    FROM instaid._id_columns AS i
+    WHERE i.maker = shard.schema AND i.owner = shard.owner AND NOT i.is_partition;
+    PERFORM instaid._check_table_owner(c.relid), instaid._execute_as(
+        c.owner, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', c.table_name))
+    FROM (SELECT DISTINCT c.relid, c.owner, c.table_name FROM pg_temp.columns AS c
+          ORDER BY c.relid) AS c;
+    FOR part IN
+        SELECT c.sequence::regclass AS name, q.relowner::regrole AS owner
+        FROM pg_temp.columns AS c JOIN pg_class AS q ON q.oid = c.sequence GROUP BY 1, 2
+    LOOP
+        SELECT max(instaid._execute_as(c.owner, format('SELECT max(%s) FROM %s', c.column_name,
+                                                       c.table_name))::bigint) INTO largest
+        FROM pg_temp.columns AS c WHERE c.sequence = part.name;
+        -- unlike setval(), it is undone if a later step fails
+        PERFORM instaid._execute_as(part.owner, format(
+            'ALTER SEQUENCE %s RESTART WITH %s', part.name,
+            GREATEST(largest, pg_sequence_last_value(part.name)) + 1))
+        WHERE largest IS NOT NULL;
+        -- who could take IDs can count on
+        PERFORM instaid._execute_as(part.owner, format('GRANT USAGE ON SEQUENCE %s TO %s',
+            part.name, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
+        FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
+        WHERE p.pronamespace = shard.schema AND p.proname = 'next_id' AND p.prosecdef
+          AND x.grantee <> p.proowner;
+    END LOOP;
+    PERFORM instaid._execute_as(c.owner, format('ALTER TABLE %s ALTER %s SET DEFAULT nextval(%L)',
+                                                c.table_name, c.column_name,
+                                                c.sequence::regclass))
+    FROM pg_temp.columns AS c;
+    PERFORM instaid._execute_as(shard.owner, format('DROP FUNCTION %s', string_agg(
+        format('%I.%I(%s)', schema_name, p.proname, pg_get_function_identity_arguments(p.oid)),
+        ', ')))
+    FROM pg_proc AS p
+    WHERE p.pronamespace = shard.schema AND p.proowner = shard.owner
+      AND (p.proname = 'next_id' AND p.pronargs = 0 OR p.proname IN ('next_id', 'next_ids')
+           AND (p.proargtypes[p.pronargs - 1] IN (
+                    'regclass'::regtype, to_regtype(format('%I.id_sequence', schema_name))))
+               IS TRUE);
+    PERFORM instaid._execute_as(shard.owner, format(
+        'DROP DOMAIN %1$I.id_sequence; DROP VIEW IF EXISTS %1$I.id_sequence_lock', schema_name))
+    WHERE to_regnamespace('instaid_sql') IS NOT NULL
+      AND NOT EXISTS (SELECT FROM pg_language WHERE lanname = 'instaid');
+END $$;
+
+-- A transaction each.  What belongs to others is left to them.
+SELECT pg_catalog.format('SELECT pg_temp.plain_columns(%s)', c.oid)
+FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid
+WHERE a.atttypid = pg_catalog.to_regtype('instaid.id') AND a.attinhcount = 0
+  AND c.relkind IN ('r', 'p') AND pg_catalog.pg_has_role(c.relowner, 'USAGE')
+GROUP BY c.oid \gexec
+SELECT pg_catalog.format('SELECT pg_temp.remove_shard(%L)', s.schema_name)
+FROM instaid._list_shards() AS s JOIN pg_catalog.pg_proc AS p ON p.oid = s.declaration
+WHERE s.schema_name <> 'instaid' AND pg_catalog.pg_has_role(p.proowner, 'USAGE')
+ORDER BY s.schema_name \gexec

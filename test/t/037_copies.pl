@@ -1,0 +1,629 @@
+# Every shape of the published function's copies in test/copies.sql, in both editions: adopted with
+# the number and the epoch that its IDs have, or refused with a reason of its own and a cure that
+# is run as audit() prints it.  Writers go on meanwhile, and what another role has planted does
+# not run.  Each shape is a database, and pg_regress has one.
+#
+# INSTAID_TEST_COPIES is a pattern that chooses shapes by their names.
+#
+# FULL=1 adds all shapes where nobody else may create in public, and as objects of a superuser
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use POSIX ();
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use Clients;
+use SqlEdition;
+
+# the zone is a trap: epochs of dates are those of the database's zone
+my $node = Clients::server('main', 'autovacuum = off', q{timezone = 'America/New_York'},
+	'max_connections = 150', 'jit = off');
+$node->safe_psql('postgres', 'CREATE ROLE dba LOGIN; CREATE ROLE app LOGIN;
+	CREATE ROLE mallory LOGIN');
+my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
+
+# The shapes, in the order of the file
+my @shapes;
+for my $text (split /^---- /m, slurp_file('test/copies.sql') =~ s/\A.*?(?=^---- )//msr)
+{
+	next if $text eq '';
+	my ($name) = $text =~ /\A(\w+)\n/ or die "a shape has no name: $text";
+	my $shape = { name => $name, text => $text =~ s/\A.*\n//r, insert => 'photos', later => '',
+		call => '', keeps => '' };
+	for my $line ($text =~ /^-- ((?:refused|insert|later|call|cure|app|keeps): .*)/mg)
+	{
+		my ($key, $value) = $line =~ /^(\w+): +(.*)/;
+		$shape->{$key} = $value;
+	}
+	while ($text =~ /^-- adopted: (.*)/mg)
+	{
+		my ($schema, $number, $epoch) = $1 =~ /^schema (.*) shard (\d+) epoch (\d+)$/
+		  or die "$name: $1";
+		push @{ $shape->{adopted} }, "$schema|$number|$epoch";
+	}
+	die "$name: adopted or refused?" if !$shape->{adopted} && !defined $shape->{refused};
+	$shape->{insert} = $shape->{insert} eq '-' ? [] : [ split ' ', $shape->{insert} ];
+	$shape->{later}  = [ split ' ', $shape->{later} ];
+	$shape->{call}   = [ split /; */, $shape->{call} ];
+	push @shapes, $shape;
+}
+
+# In each database, the schema driver notes which ID came from where.  What it calls is looked up
+# as the caller would.
+my $driver = q{
+	CREATE SCHEMA driver;
+	CREATE TABLE driver.made (step integer, source text, id text);
+	GRANT USAGE ON SCHEMA driver TO PUBLIC;
+	GRANT SELECT, INSERT ON driver.made TO PUBLIC;
+	CREATE FUNCTION driver.make(step integer, tables text[], calls text[], number integer)
+		RETURNS void LANGUAGE plpgsql AS $$
+	DECLARE
+		source text;
+		key text;
+	BEGIN
+		FOREACH source IN ARRAY tables LOOP
+			SELECT a.attname INTO STRICT key FROM pg_catalog.pg_attribute AS a
+			WHERE a.attrelid = source::regclass AND pg_catalog.lower(a.attname) = 'id';
+			EXECUTE pg_catalog.format('WITH new AS (
+					INSERT INTO %s (n) SELECT pg_catalog.generate_series(1, %s) RETURNING %I AS id)
+				INSERT INTO driver.made SELECT %s, %L, id FROM new',
+				source, number, key, step, source);
+		END LOOP;
+		FOREACH source IN ARRAY calls LOOP
+			FOR i IN 1 .. number LOOP
+				EXECUTE pg_catalog.format('INSERT INTO driver.made SELECT %s, %L, %s', step,
+					source, source);
+			END LOOP;
+		END LOOP;
+	END $$;
+	-- all that a refusal must leave as it was, and where sequences are
+	CREATE FUNCTION driver.state() RETURNS TABLE (state text) LANGUAGE sql SECURITY DEFINER
+		SET search_path = pg_catalog AS $$
+		SELECT format('%s %s %s %s', p.oid, p.proowner, p.proacl, pg_get_functiondef(p.oid))
+		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+		WHERE p.prokind = 'f' AND nspname !~ '^(pg_|information_schema|instaid|driver)'
+		UNION ALL
+		SELECT format('%s %s %s', adrelid::regclass, adnum, pg_get_expr(adbin, adrelid))
+		FROM pg_attrdef
+		UNION ALL
+		SELECT format('%s %s %s %s %s', c.oid, relname, relnamespace, relowner, relacl)
+		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+		WHERE nspname !~ '^(pg_|information_schema|instaid|driver)'
+		UNION ALL
+		SELECT format('%s %s', to_jsonb(s) - 'last_value', last_value / 1000)
+		FROM pg_sequences AS s WHERE schemaname !~ '^instaid'
+		UNION ALL
+		SELECT format('shard %s', to_jsonb(s) - 'last_id' - 'last_issued_at')
+		FROM instaid.shards AS s
+		ORDER BY 1 $$;
+};
+
+$node->safe_psql('postgres', 'CREATE DATABASE c OWNER dba; CREATE DATABASE s OWNER dba');
+$node->safe_psql('c', "CREATE EXTENSION instaid; $driver");
+$node->safe_psql('s', SqlEdition::changed(), extra_params => [ '-U', 'dba' ]);
+$node->safe_psql('s', $driver);
+
+# Run statements in a database as a role; \echo and \warn end parts of what they print, and of their
+# messages.  Returns both lists.
+sub run_as
+{
+	my ($role, $database, $sql) = @_;
+	my ($out, $err) = ('', '');
+	$node->psql($database, $sql, stdout => \$out, stderr => \$err, on_error_stop => 0,
+		on_error_die => 0,
+		extra_params => [ '-U', $role, '-v', "owner=$role", '-v', "superuser=$superuser" ]);
+	$err =~ s/^psql:\S+ //mg;
+	return ([ map { s/^\n//r } split /^=====$/m, $out ], [ split /^=====(?:\n|\z)/m, $err ]);
+}
+
+# A text array of SQL
+sub array { return 'ARRAY[' . join(', ', map { "'" . s/'/''/gr . "'" } @_) . ']::text[]' }
+
+# The statements of a cure end with a semicolon.  After "; If ...", there are others, for another
+# case; a pattern chooses among all.
+sub statements
+{
+	my ($cure, $wanted) = @_;
+	$cure =~ s/(?<=;) If .*//s if !defined $wanted;
+	$wanted //= '.';
+	return grep { /$wanted/ }
+	  $cure =~ /(?:\A|(?<=[.;:]))\s*((?:SELECT|ALTER|CREATE|DROP|REVOKE|GRANT)\s[^;]*;)/g;
+}
+
+# The findings of audit(), as lists of code, severity, object, problem and cure
+my $audit = q{SELECT format(E'%s\x1f%s\x1f%s\x1f%s\x1f%s\x1e', code, severity, object, problem,
+	cure) FROM instaid.audit();};
+sub findings { return map { [ split /\x1f/ ] } grep { /\S/ } split /\x1e\n?/, $_[0] // '' }
+sub said { return join ' ', map { "[@$_]" } @_ }
+
+my $state  = 'SELECT * FROM driver.state();';
+my $part   = "\\echo =====\n\\warn =====\n";
+my $shards = q{SELECT schema_name, shard_id, (extract(epoch FROM epoch) * 1000)::bigint
+	FROM instaid.shards WHERE schema_name <> 'instaid' ORDER BY 1;};
+
+# Which new IDs came twice, and which are not above the rows of before: those of the table, or for
+# a call those of all tables.
+my $repeated = q{
+	SELECT format('%s came %s times from %s', id, times, sources)
+	FROM (SELECT id, count(*) AS times, string_agg(source, ' ') AS sources FROM driver.made
+		GROUP BY id HAVING count(*) > 1 AND max(step) > 1 LIMIT 3) AS t;};
+my $not_above = q{
+	WITH before AS (
+		SELECT source, max(id::numeric) AS id FROM driver.made
+		WHERE step = 1 AND id ~ '^-?\d+$' GROUP BY 1)
+	SELECT format('%s IDs of %s are not above', count, source)
+	FROM (SELECT count(*), m.source
+		FROM driver.made AS m LEFT JOIN before AS b USING (source)
+		WHERE m.step > 1 AND m.id ~ '^-?\d+$'
+			AND m.id::numeric <= COALESCE(b.id, (SELECT max(id) FROM before))
+		GROUP BY 2) AS t;};
+
+# What is wrong with one shape in one edition, and whether it was adopted, or refused with a reason
+# of its own.
+sub faults
+{
+	my ($shape, $edition, $owner, $is_open) = @_;
+	my $database = "${edition}_$shape->{name}";
+	my $caller = $edition eq 'c' ? $superuser : 'dba';
+	my ($tables, $calls) = (array(@{ $shape->{insert} }), array(@{ $shape->{call} }));
+	my @faults;
+
+	my $as_app = sub {
+		my (undef, $said) = run_as('app', $database, "INSERT INTO $shape->{app} (n) VALUES (1)");
+		return @$said;
+	};
+	# public is open as in databases that were made before PostgreSQL 15
+	$node->safe_psql('postgres', "CREATE DATABASE $database TEMPLATE $edition OWNER $owner");
+	my ($out, $said) = run_as($owner, $database, ($is_open ?
+			'GRANT CREATE ON SCHEMA public TO PUBLIC;' : '') . qq{
+		SET client_min_messages = error;
+		$shape->{text}
+		SET client_min_messages = error;
+		SELECT driver.make(1, $tables, '{}', 50);});
+	die "$shape->{name}: @$said" if @$said;
+	die "$shape->{name}: no rights" if defined $shape->{app} && $as_app->();
+
+	($out, $said) = run_as($caller, $database, join $part, $audit, $state,
+		'CALL instaid.adopt_shards(dry_run => true);', "$state\n",
+		"CALL instaid.adopt_shards();\n\\echo :ERROR\n", $state, $shards, $audit);
+	my ($found, $before, undef, $after_dry, $failed, $after, $there, $cures) = @$out;
+	my ($announced, $reason) = map { $_ // '' } @$said[ 2, 4 ];
+	push @faults, 'audit() finds no copy: ' . ($said->[0] // '')
+	  if !grep { $_->[0] =~ /^copy/ } findings($found);
+	push @faults, 'a dry run changes something' if $after_dry ne $before;
+	my $is_as_expected = 0;
+	my $is_adopted = $shape->{adopted} && !(defined $shape->{refused} && $failed =~ /true/);
+	if ($is_adopted)
+	{
+		push @faults, "it is not adopted: $reason"
+		  if $failed =~ /true/ || grep { !/other roles have rights on sequence/ }
+			  $reason =~ /^WARNING:.*/mg;
+		chomp $there;
+		if ($there ne join "\n", @{ $shape->{adopted} })
+		{
+			push @faults, "the shards are: $there";
+			return ("faults", @faults);
+		}
+		$is_as_expected = !@faults;
+		for my $shard (@{ $shape->{adopted} })
+		{
+			my ($schema, $number, $ms) = split /\|/, $shard;
+			my @utc = gmtime(int($ms / 1000));
+			my $epoch = sprintf '%d-%02d-%02d %02d:%02d:%02d', $utc[5] + 1900, $utc[4] + 1,
+			  @utc[ 3, 2, 1, 0 ];
+			push @faults, "no number and epoch in: $_"
+			  for grep { !/\bshard $number, epoch \Q$epoch\E/ } $announced, $reason;
+		}
+	}
+	else
+	{
+		push @faults, 'it is adopted' if $failed !~ /true/ && $reason !~ /^WARNING/m;
+		push @faults, "the reason does not match: $reason"
+		  if $reason !~ /$shape->{refused}/s || $reason =~ /They belong to another role, have/
+			  || $reason =~ /^(?:ERROR|WARNING): +(?:\S+: )?\w+ \S+ does not exist$/m;
+		push @faults, "something has changed:\n$before\n$after"
+		  if $after ne $before && !$shape->{adopted};
+		$is_as_expected = !@faults;
+	}
+
+	# Cures, as they are printed.  Where a cure is to call adopt_shards(), they are the hints of
+	# what it left.
+	my %keeps = map { $_ => 1 } split ' ', $shape->{keeps};
+	my @left = grep { !$keeps{ $_->[0] } } findings($cures);
+	my %run;
+	if (($shape->{cure} // '') eq '-')
+	{
+		push @faults, map { "a cure is printed that fails: $_->[4]" }
+		  grep { $_->[4] =~ /replace_copy/ } @left;
+		return ($is_as_expected ? 'refused' : 'faults', @faults);
+	}
+	for my $round (1 .. 3)
+	{
+		my @cures = grep { $_->[1] eq 'error' || $is_adopted && statements($_->[4]) } @left;
+		my @texts = map { $_->[4] } @cures;
+		if (grep { /CALL instaid\.adopt_shards\(\)/ } @texts)
+		{
+			(undef, $said) = run_as($caller, $database, 'CALL instaid.adopt_shards()');
+			push @texts, "@$said" =~ /^HINT: +(.*)/mg;
+		}
+		my @run = grep { !$run{$_}++ } map { statements($_, $shape->{cure}) } @texts;
+		last if !@run;
+		($out, $said) = run_as((grep { /^Let the owner/ } @texts) ? $owner : $caller, $database,
+			join $part, @run, "$audit\n");
+		push @faults, map { "the cure fails: $run[$_] $said->[$_]" }
+		  grep { ($said->[$_] // '') =~ /ERROR/ } 0 .. $#run;
+		my %cured = map { ("$_->[0] $_->[2]" => 1) } @cures;
+		@left = grep { $_->[1] eq 'error' || $cured{"$_->[0] $_->[2]"} } findings($out->[-1]);
+	}
+	push @faults, 'audit() still has: ' . said(@left)
+	  if grep { $_->[1] eq 'error' || grep { $run{$_} } statements($_->[4]) } @left;
+
+	# IDs of all defaults and calls.  Then a table is dropped, and the others go on.
+	my ($dropped, @others) = reverse @{ $shape->{insert} }, @{ $shape->{later} };
+	$tables = array(@{ $shape->{insert} }, @{ $shape->{later} });
+	($dropped, @others) = reverse 'photos' if !defined $dropped;
+	my $check = '';
+	if ($is_adopted)
+	{
+		my $wanted = join ', ', map { my (undef, $number, $ms) = split /\|/;
+			"($number, to_timestamp($ms / 1000.0))" } @{ $shape->{adopted} };
+		$check = qq{
+			SELECT format('%s IDs of another shard or time, such as %s', count(*), min(m.id))
+			FROM driver.made AS m
+			WHERE step = 2 AND NOT EXISTS (
+				SELECT FROM (VALUES $wanted) AS w (number, epoch),
+					LATERAL instaid.decode(m.id::bigint, w.epoch) AS d
+				WHERE d.shard_id = w.number AND d.created_at BETWEEN :'began'::timestamptz
+					AND clock_timestamp() + interval '3 s')
+			HAVING count(*) > 0;};
+	}
+	($out, $said) = run_as($owner, $database, join $part, qq{
+		SET client_min_messages = error;
+		SELECT clock_timestamp() - interval '1 s' AS began \\gset
+		SELECT driver.make(2, $tables, $calls, 2500);},
+		"$repeated $not_above $check", qq{
+		DROP TABLE $dropped;
+		SELECT driver.make(3, } . array(@others) . ', '
+		. array(grep { !/photos/ } @{ $shape->{call} }) . ", 10); $repeated\n");
+	push @faults, "IDs afterwards: $said->[0]" if $said->[0];
+	push @faults, ($out->[1] // '') . ($said->[1] // '') if ($out->[1] // '') =~ /\w/ || $said->[1];
+	push @faults, "after DROP TABLE $dropped: $out->[2] $said->[2]"
+	  if $out->[2] =~ /\w/ || $said->[2];
+	if (defined $shape->{app})
+	{
+		push @faults, map { "app cannot insert any more: $_" } $as_app->() if @others;
+	}
+	return ($is_as_expected ? ($is_adopted ? 'adopted' : 'refused') : 'faults', @faults);
+}
+
+# The editions run at the same time, each in a process, which writes its results to a file.
+sub run_shapes
+{
+	my ($edition, $owner, $is_open) = @_;
+	my $results = PostgreSQL::Test::Utils::tempdir . '/results';
+	my $pid = fork;
+	die $! if !defined $pid;
+	return ($pid, $results) if $pid;
+	my $chosen = $ENV{INSTAID_TEST_COPIES} || '.';
+	for my $shape (grep { $_->{name} =~ /$chosen/ } @shapes)
+	{
+		my ($result, @faults) = eval { faults($shape, $edition, $owner, $is_open) };
+		($result, @faults) = ('faults', $@) if $@;
+		append_to_file($results,
+			join("\x1f", $shape->{name}, $result, join "\n", @faults) . "\x1e");
+		eval {
+			$node->safe_psql('postgres', "DROP DATABASE ${edition}_$shape->{name} WITH (FORCE)");
+		};
+	}
+	POSIX::_exit(0);
+}
+
+my %expected;
+for my $shape (@shapes)
+{
+	$expected{ $shape->{name} } = join ' or ', grep { defined $shape->{$_} } 'adopted', 'refused';
+}
+my @ways = ([ [ 'c', 'dba', 1 ], [ 's', 'dba', 1 ] ]);
+push @ways, [ [ 'c', 'dba', 0 ], [ 's', 'dba', 0 ] ], [ [ 'c', $superuser, 1 ] ] if $ENV{FULL};
+for my $ways (@ways)
+{
+	my $began = time;
+	my @running = map { [ run_shapes(@$_), @$_ ] } @$ways;
+	for my $run (@running)
+	{
+		my ($pid, $results, $edition, $owner, $is_open) = @$run;
+		my $way = ($edition eq 'c' ? 'extension' : 'SQL edition')
+		  . ($is_open ? '' : ', public is closed') . ($owner eq 'dba' ? '' : ', of a superuser');
+		waitpid $pid, 0;
+		my %count = (adopted => 0, refused => 0, faults => 0);
+		for my $line (split /\x1e/, slurp_file($results))
+		{
+			my ($name, $result, $faults) = split /\x1f/, $line;
+			$count{$result}++;
+			is($faults // '', '', "$name, $way: $expected{$name}");
+		}
+		note(sprintf '%s: %d adopted, %d refused with a reason of their own; after %d s', $way,
+			@count{ 'adopted', 'refused' }, time - $began);
+	}
+}
+
+
+my %text = map { $_->{name} => $_->{text} } @shapes;
+
+# Eight clients of pgbench insert until the shape has been adopted, and new rows are there.
+my %written = (public_unqualified => [ 'photos' ], sql_language => [ 'photos' ],
+	function_of_each_table => [ 'items', 'clients', 'actions' ]);
+my $shards_exist = q{SELECT FROM instaid.shards WHERE schema_name <> 'instaid'};
+my @writers;
+for my $name (sort keys %written)
+{
+	for my $edition ('c', 's')
+	{
+		my $database = "writers_${edition}_$name";
+		$node->safe_psql('postgres', "CREATE DATABASE $database TEMPLATE $edition OWNER dba");
+		run_as('dba', $database, $text{$name});
+		my @scripts;
+		for my $table (@{ $written{$name} })
+		{
+			my $file = PostgreSQL::Test::Utils::tempdir . "/insert_$table.sql";
+			append_to_file($file, "INSERT INTO $table (n) VALUES (1);\n");
+			push @scripts, '-f', $file;
+		}
+		my $writer = { name => "$name, $edition", database => $database,
+			stop => PostgreSQL::Test::Utils::tempdir . "/$database",
+			tables => $written{$name}, caller => $edition eq 'c' ? $superuser : 'dba',
+			ids => join(' UNION ALL ', map { "SELECT id FROM $_" } @{ $written{$name} }) };
+		$writer->{pgbench} = IPC::Run::start(
+			[ 'sh', '-c', 'until [ -e "$0" ]; do "$@" || exit; done', $writer->{stop},
+				$node->installed_command('pgbench'), '-n', '-c', 8, '-T', 3, @scripts,
+				$node->connstr($database) . ' user=dba' ],
+			'>', \$writer->{out}, '2>&1');
+		push @writers, $writer;
+	}
+}
+for my $writer (@writers)
+{
+	$node->poll_query_until($writer->{database},
+		"SELECT count(*) > 1000 FROM ($writer->{ids}) AS t") or die "$writer->{name}: no rows";
+	$writer->{call} = IPC::Run::start(
+		[ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d',
+			$node->connstr($writer->{database}) . " user=$writer->{caller}" ], '<',
+		\"CALL instaid.adopt_shards(); SELECT max(id) FROM ($writer->{ids}) AS t
+			WHERE EXISTS ($shards_exist);\n", '>',
+		\$writer->{adopted}, '2>', \$writer->{said});
+}
+for my $writer (@writers)
+{
+	$writer->{call}->finish;
+	my ($adopted_at) = ($writer->{adopted} // '') =~ /^(\d+)$/m;
+	ok(defined $adopted_at, "$writer->{name}: adopted while 8 clients insert")
+	  or diag($writer->{said});
+	$node->poll_query_until($writer->{database},
+		"SELECT count(*) > 100 FROM ($writer->{ids}) AS t WHERE id > $adopted_at")
+	  if defined $adopted_at;
+	append_to_file($writer->{stop}, '');
+	$writer->{pgbench}->finish;
+	next if !defined $adopted_at;
+	unlike($writer->{out}, qr/^number of failed transactions: [1-9]/m,
+		'... and no transaction fails');
+	unlike($writer->{out}, qr/aborted|error/i, '... and no client ends');
+	my ($rows, $new, $different) = split /\|/, $node->safe_psql($writer->{database}, qq{
+		SELECT count(*), count(*) FILTER (WHERE id > $adopted_at),
+			count(DISTINCT id) FILTER (WHERE id > $adopted_at) FROM ($writer->{ids}) AS t});
+	cmp_ok($new, '>', 0, "... and they go on: $new of $rows rows");
+	is($different, $new, '... and no new ID comes twice, in any of the tables');
+	is($node->safe_psql($writer->{database}, join ' UNION ALL ', map {
+		"SELECT count(*) - count(DISTINCT id) FROM $_" } @{ $writer->{tables} }),
+		join("\n", map { 0 } @{ $writer->{tables} }), '... and no row has the ID of another');
+	my $processed = 0;
+	$processed += $1
+	  while $writer->{out} =~ /^number of transactions actually processed: (\d+)/mg;
+	is($rows, $processed, '... and no row is lost');
+}
+$node->safe_psql('postgres', "DROP DATABASE $_->{database} WITH (FORCE)") for @writers;
+
+# What mallory has put where the text of a copy could find it.  It notes whether it runs with the
+# rights of another role, which a rollback does not undo.
+my $note = q{
+	CREATE SCHEMA m AUTHORIZATION mallory;
+	CREATE SEQUENCE m.ran;
+	GRANT USAGE ON SCHEMA m TO PUBLIC;
+	GRANT USAGE ON SEQUENCE m.ran TO PUBLIC;
+	CREATE FUNCTION m.note() RETURNS void LANGUAGE plpgsql AS $$
+	BEGIN
+		IF current_user <> 'mallory' THEN
+			PERFORM pg_catalog.nextval('m.ran'::pg_catalog.regclass);
+		END IF;
+	END $$;};
+my $planted = q{
+	CREATE FUNCTION public.remainder(bigint, integer) RETURNS bigint LANGUAGE plpgsql AS $$
+	BEGIN
+		PERFORM m.note();
+		RETURN pg_catalog.mod($1, $2::bigint);
+	END $$;
+	CREATE OPERATOR public.% (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = public.remainder);
+	CREATE FUNCTION public.nextval(text) RETURNS bigint LANGUAGE plpgsql AS $$
+	BEGIN
+		PERFORM m.note();
+		RETURN pg_catalog.nextval($1::regclass);
+	END $$;
+	CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS $$
+	BEGIN
+		PERFORM m.note();
+		RETURN pg_catalog.clock_timestamp();
+	END $$;};
+my $ran = 'SELECT is_called FROM m.ran';
+
+# Adopt what a role has loaded, after mallory has planted something.
+sub attack
+{
+	my ($name, $edition, $owner, $load, $plant, %is) = @_;
+	$is{owner} = $owner eq $superuser ? $owner : 'dba';
+	my $database = "attack_${edition}";
+	my $caller = $edition eq 'c' ? $superuser : 'dba';
+	$name .= ', ' . ($edition eq 'c' ? 'extension' : 'SQL edition');
+	$node->safe_psql('postgres', "CREATE DATABASE $database TEMPLATE $edition OWNER $is{owner};
+		GRANT CREATE ON DATABASE $database TO mallory");
+	$node->safe_psql($database, "GRANT CREATE ON SCHEMA public TO PUBLIC; $note");
+	my (undef, $said) = run_as('mallory', $database, $is{before} // '');
+	die "$name: @$said" if @$said;
+	(undef, $said) = run_as($owner, $database, "SET client_min_messages = error; $load");
+	die "$name: @$said" if @$said;
+	(undef, $said) = run_as('mallory', $database, $plant);
+	die "$name: @$said" if @$said;
+	$node->safe_psql($database, 'REVOKE CREATE ON SCHEMA public FROM PUBLIC') if $is{revoked};
+	if ($is{control})
+	{
+		run_as('dba', $database, $is{control});
+		is($node->safe_psql($database, $ran), 't', "$name: what is planted runs if it is found");
+		$node->safe_psql($database, q{ALTER SEQUENCE m.ran RESTART});
+	}
+
+	my ($out, $called) = run_as($caller, $database, join $part,
+		"CALL instaid.adopt_shards(dry_run => true);", "CALL instaid.adopt_shards();", "$audit\n");
+	my $reason = $called->[1] // '';
+	is($node->safe_psql($database, $ran), 'f', "$name: no foreign code runs");
+	my $is_adopted = $node->safe_psql($database, $shards);
+	if ($is{adopted})
+	{
+		is($is_adopted, $is{adopted}, '... and it is adopted') or diag($reason);
+	}
+	else
+	{
+		is($is_adopted, $is{rest} // '', '... and it is not adopted');
+		like($reason, $is{refused}, '... with a reason of its own');
+	}
+	$is{then}->($database, $caller, $out->[2], $name)
+	  if $is{then} && ($is{refused} || $is_adopted eq $is{adopted});
+	$node->safe_psql('postgres', "DROP DATABASE $database WITH (FORCE)");
+	return;
+}
+
+my %with_row = map { $_ => "$text{$_} INSERT INTO photos (n) VALUES (1);" }
+  grep { $text{$_} =~ /CREATE TABLE photos/ } keys %text;
+my $calls_it = sub { "SET search_path = public; SELECT $_[0]()" };
+# inserts of a superuser, who has public in the search_path, run nothing of it either
+my $inserts = sub {
+	my ($database, undef, undef, $name) = @_;
+	my (undef, $said) = run_as($superuser, $database, 'INSERT INTO photos (n) VALUES (2)');
+	is("@$said", '', '... and a superuser can insert');
+	is($node->safe_psql($database, $ran), 'f', '... which runs no foreign code');
+};
+for my $edition ('c', 's')
+{
+	for my $revoked (0, 1)
+	{
+		my $when = $revoked ? ', whose CREATE was revoked' : '';
+		attack("an operator and functions$when: unqualified", $edition, 'dba',
+			$with_row{public_unqualified}, $planted, revoked => $revoked,
+			control => $calls_it->('next_id'), adopted => 'public|5|1314220021721',
+			then => $inserts);
+		attack("an operator and functions$when: in SQL", $edition, 'dba',
+			$with_row{sql_language}, $planted, revoked => $revoked,
+			control => $calls_it->('next_id'), adopted => 'public|5|1620488843862',
+			then => $inserts);
+		attack("an operator and functions$when: SET search_path = public", $edition,
+			$edition eq 'c' ? $superuser : 'dba', $with_row{search_path_public}, $planted,
+			revoked => $revoked, control => $calls_it->('new_id'),
+			adopted => 'public|2|1600000000000', then => $inserts);
+		attack("functions$when: SET search_path = public, pg_catalog", $edition,
+			$edition eq 'c' ? $superuser : 'dba',
+			$with_row{search_path_public}
+			  =~ s/search_path = public AS/search_path = public, pg_catalog AS/r, $planted,
+			revoked => $revoked, control => $calls_it->('new_id'),
+			adopted => 'public|2|1600000000000', then => $inserts);
+	}
+
+	# the cure of what is refused
+	attack('a function for a cure', $edition, 'dba',
+		"$text{sequence_argument} INSERT INTO users (n) VALUES (1);", $planted,
+		control => q{SET search_path = public; SELECT next_id('users_id_seq')},
+		refused => qr/argument/, then => sub {
+			my ($database, $caller, $findings, $name) = @_;
+			my @cures = map { statements($_->[4]) } findings($findings);
+			my ($out, $said) = run_as($caller, $database, join "\n", @cures);
+			is("@$said" =~ /ERROR/ ? "@$said" : scalar @cures ? '' : 'no cure', '',
+				'... and its cure can be run');
+			(undef, $said) = run_as($superuser, $database, 'INSERT INTO users (n) VALUES (2)');
+			is("@$said", '', '... and rows be inserted');
+			is($node->safe_psql($database, $ran), 'f', '... which runs no foreign code');
+		});
+
+	# what the text names belongs to mallory
+	attack('a view with a function', $edition, 'dba',
+		$text{shard_of_table} =~ s/CREATE TABLE shard_config.*?;//sr
+		  =~ s/INSERT INTO shard_config.*?;//sr, '', before => q{
+			CREATE FUNCTION m.number() RETURNS integer LANGUAGE plpgsql AS $$
+			BEGIN
+				PERFORM m.note();
+				RETURN 28;
+			END $$;
+			CREATE VIEW shard_config AS SELECT m.number() AS number;
+			GRANT SELECT ON shard_config TO PUBLIC;},
+		control => $calls_it->('next_id'), refused => qr/shard_config/);
+	attack('a sequence', $edition, 'dba',
+		$text{public_unqualified} =~ s/CREATE SEQUENCE.*?;//sr, '',
+		before => 'CREATE SEQUENCE table_id_seq;
+			GRANT USAGE ON SEQUENCE table_id_seq TO PUBLIC;',
+		refused => qr/table_id_seq/);
+	attack('a sequence that the text qualifies, in a function of a superuser', $edition,
+		$edition eq 'c' ? $superuser : 'dba',
+		$text{public_qualified} =~ s/CREATE SEQUENCE.*?;//sr, '',
+		before => 'CREATE SEQUENCE table_id_seq;
+			GRANT USAGE ON SEQUENCE table_id_seq TO PUBLIC;',
+		refused => qr/table_id_seq/);
+	# a copy beside the owner's, and first by its name
+	attack('a copy', $edition, 'dba', $text{other_name}, q{
+		CREATE FUNCTION a_generator() RETURNS bigint LANGUAGE plpgsql AS $$
+		BEGIN
+			PERFORM m.note();
+			RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+				- 1496675741352) << 23
+				| (1 << 10) | (nextval('public.global_id_sequence') % 1024);
+		END $$;}, control => $calls_it->('a_generator'),
+		adopted => 'public|1|1496675741352');
+
+	# functions that do what they should not; a superuser adopts those of mallory, too
+	my $role = $edition eq 'c' ? 'mallory' : 'dba';
+	my $noted = $edition eq 'c' ? 'PERFORM m.note();' : '';
+	my %does = (
+		raises => q{RAISE 'no ID';},
+		cancels => 'RAISE query_canceled;',
+		commits => 'COMMIT;',
+		sets_role => "SET ROLE $superuser; $noted",
+		sets_config => "PERFORM set_config('role', '$superuser', false); $noted",
+		# this is nothing for dba
+		$edition eq 'c' ? (resets => "RESET SESSION AUTHORIZATION; $noted") : (),
+		# they make IDs, but not with the settings of before
+		sets_path => q{PERFORM set_config('search_path', 'm, pg_catalog', false);},
+		sets_text => q{PERFORM set_config('standard_conforming_strings', 'off', false),
+			set_config('timezone', 'Asia/Tokyo', false);});
+	my @made = ('sets_path', 'sets_text');
+	my $number = 60;
+	my %number = map { $_ => $number++ } sort keys %does;
+	attack('functions that fail, or set something', $edition, $role, join("\n", map { qq{
+			CREATE SCHEMA $_;
+			CREATE SEQUENCE $_.ticks;
+			CREATE FUNCTION $_.next_id() RETURNS bigint LANGUAGE plpgsql AS \$\$
+			BEGIN
+				$does{$_}
+				RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+					- 1496675741352) << 23 | ($number{$_} << 10) | (nextval('$_.ticks') % 1024);
+			END \$\$;
+			} } sort keys %does), '', before => '', refused => qr/no ID/,
+		rest => join("\n", map { "$_|$number{$_}|1496675741352" } sort @made),
+		then => sub {
+			my ($database) = @_;
+			is($node->safe_psql($database, q{SELECT count(*) FROM pg_proc AS p
+				JOIN pg_namespace AS n ON n.oid = pronamespace
+				WHERE proname = 'next_id' AND pronargs = 0 AND prosrc ~ 'nextval'
+					AND n.nspname !~ '^instaid'}), scalar(keys %does) - @made,
+				'... and those functions are as they were');
+		});
+}
+
+done_testing();

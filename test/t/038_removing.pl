@@ -1,0 +1,133 @@
+# Removing instaid, in both editions, by the blocks of the documentation: columns keep their rows
+# and count on.  Whatever fails, nothing is dropped that is used, even if psql goes on after an
+# error, as it does with what is pasted.  pg_regress has one session, and one owner.
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Clients;
+use Docs;
+use SqlEdition;
+
+my %edition = (
+	extension => {
+		node => Clients::server('extension', q{timezone = 'UTC'}),
+		page => [ 'docs/operations.md', 'Removing instaid' ]
+	},
+	SQL => {
+		node => SqlEdition::server('sql', q{timezone = 'UTC'}),
+		page => [ 'docs/sql-edition.md', 'Removing this edition' ]
+	});
+
+# What psql prints for statements of a role; it goes on after an error.
+sub run_as
+{
+	my ($node, $role, $database, $sql) = @_;
+	my $out;
+	IPC::Run::run([ $node->installed_command('psql'), '-XAtq', '-d',
+		$node->connstr($database) . " user=$role" ], '<', \$sql, '>&', \$out);
+	return $out =~ s/^psql:\S+ //mgr;
+}
+
+for my $name ('extension', 'SQL')
+{
+	my ($node, $page) = @{ $edition{$name} }{qw(node page)};
+	my ($remove) = grep { /remove_shards\.sql/ } map { $_->{text} } section_blocks(@$page);
+	ok($remove, "$name: the page has the commands");
+	$node->safe_psql('postgres', 'CREATE ROLE ann LOGIN; CREATE ROLE bob LOGIN;'
+		. ($name eq 'SQL' ? '' : 'CREATE ROLE app LOGIN; CREATE ROLE dba LOGIN SUPERUSER;')
+		. 'CREATE DATABASE m; GRANT CREATE ON DATABASE m TO dba, ann, bob');
+	# The SQL edition and its shards belong to one role; the extension is a superuser's.
+	my $owner = $name eq 'SQL' ? 'dba' : 'ann';
+	$node->safe_psql('m', $name eq 'SQL' ? SqlEdition::changed() : 'CREATE EXTENSION instaid',
+		extra_params => [ '-U', 'dba' ]);
+	my $type = $name eq 'SQL' ? 'bigint' : 'instaid.id';
+	is(run_as($node, $owner, 'm', qq{
+		SET client_min_messages = error;
+		SELECT instaid.create_shard('insta4', 4), instaid.create_shard('insta5', 5) \\g /dev/null
+		CREATE TABLE insta4.photos (id bigint PRIMARY KEY DEFAULT insta4.next_id());
+		CREATE TABLE insta5.photos (id $type PRIMARY KEY DEFAULT insta5.next_id(), n integer);
+		CREATE TABLE insta5.notes (id bigint PRIMARY KEY DEFAULT insta5.next_id(),
+			photo_id $type REFERENCES insta5.photos) PARTITION BY RANGE (id);
+		CREATE TABLE insta5.note PARTITION OF insta5.notes DEFAULT;
+		INSERT INTO insta4.photos DEFAULT VALUES;
+		INSERT INTO insta5.photos (n) SELECT 1 FROM generate_series(1, 2000);
+		INSERT INTO insta5.notes (photo_id) SELECT id FROM insta5.photos;
+		CREATE SCHEMA bobs; GRANT USAGE, CREATE ON SCHEMA bobs TO bob;
+		GRANT USAGE ON SCHEMA insta4, insta5 TO app, bob;
+		GRANT INSERT, SELECT ON ALL TABLES IN SCHEMA insta4, insta5 TO app;
+		}. ($name eq 'SQL'
+			? 'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta4, insta5 TO app, bob'
+			: 'GRANT USAGE ON ALL SEQUENCES IN SCHEMA insta4, insta5 TO app, bob')), '',
+		'two shards');
+
+	# what there is of the second shard: the rows of before, defaults, functions
+	my $rows = q{
+		SELECT md5(string_agg(id::text, ' ' ORDER BY id)), count(*),
+			(SELECT count(*) FROM insta5.notes JOIN insta5.photos AS p ON p.id = photo_id)
+		FROM insta5.photos WHERE n = 1;};
+	my $state = sub { return $node->safe_psql('m', $rows . q{
+		SELECT a.adrelid::regclass, pg_get_expr(a.adbin, a.adrelid), instaid.default_epoch()
+		FROM pg_attrdef AS a JOIN pg_class AS c ON c.oid = a.adrelid
+		WHERE c.relnamespace = 'insta5'::regnamespace ORDER BY 1;
+		SELECT p.oid::regprocedure FROM pg_proc AS p
+		WHERE p.pronamespace = 'insta5'::regnamespace ORDER BY 1}) };
+	my $before = $state->();
+	my $insert = q{INSERT INTO insta4.photos DEFAULT VALUES;
+		INSERT INTO insta5.photos (n) VALUES (2); INSERT INTO insta5.notes DEFAULT VALUES;};
+	my $hold = Clients::session($node, 'm');
+	for my $case (
+		# what is in the way, how it comes there, what is said, and how it goes
+		[ 'a view of the column', 'CREATE VIEW insta5.v AS SELECT id FROM insta5.photos',
+			qr/ERROR:  cannot alter type of a column used by a view/, 'DROP VIEW insta5.v' ],
+		[ 'a table of another owner',
+			'SET ROLE bob; CREATE TABLE bobs.t (id bigint DEFAULT insta5.next_id())',
+			qr/ERROR:  .*\nDETAIL:  .*table bobs\.t depends/, 'DROP TABLE bobs.t' ],
+		[ 'an open INSERT', 'BEGIN; INSERT INTO insta5.photos (n) VALUES (3)',
+			qr/ERROR:  canceling statement due to lock timeout/, 'ROLLBACK' ],
+		[ 'a frozen shard', q{SELECT instaid.freeze_shard('insta5')},
+			qr/ERROR:  shard insta5 is frozen\nHINT:  .*thaw_shard\('insta5'\)/,
+			q{SELECT instaid.thaw_shard('insta5')} ])
+	{
+		my ($what, $how, $says, $end) = @$case;
+		next if $name eq 'SQL' && $what eq 'a view of the column';	# no type changes
+		is($hold->("SET ROLE $owner; $how"), '', $what) if $what !~ /frozen/;
+		$hold->("SET ROLE $owner; $how") if $what =~ /frozen/;
+		like(run_as($node, 'dba', 'm', $remove), $says, "$name: ... is in the way");
+		$hold->("$end; RESET ROLE");
+		is($state->(), $before, '... and nothing is dropped');
+		is(run_as($node, 'app', 'm', $insert), '', '... and rows are inserted');
+	}
+
+	# what needs the functions for all: shards go, and what it needs stays
+	$node->safe_psql('m', 'CREATE VIEW insta5.v AS SELECT instaid.extract_timestamp(id::bigint)
+		FROM insta5.notes', extra_params => [ '-U', 'dba' ]);
+	like(run_as($node, 'dba', 'm', $remove), qr/^ERROR:  .*DETAIL:  .*view insta5\.v depends on/ms,
+		"$name: a view of the time is named");
+	is($node->safe_psql('m', 'SELECT count(*) > 2000 FROM insta5.v'), 't', '... and stays');
+	$node->safe_psql('m', 'DROP VIEW insta5.v');
+	unlike(run_as($node, 'dba', 'm', $remove), qr/ERROR/, '... and then all of instaid goes');
+	is($node->safe_psql('m', q{SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid'
+			AND nspname <> 'instaid_tickets';
+		SELECT count(*) FROM pg_extension WHERE extname = 'instaid'}), '0', '... really');
+	is($node->safe_psql('m', $rows), (split /\n/, $before)[0], '... with all rows');
+	my $largest = $node->safe_psql('m', q{SELECT max(id)
+		FROM (SELECT id FROM insta5.photos UNION SELECT id FROM insta5.notes) AS r});
+	is(run_as($node, 'app', 'm', $insert x 3), '', '... and the role inserts');
+	is($node->safe_psql('m', qq{
+		SELECT string_agg((id - $largest)::text, ' ' ORDER BY id)
+		FROM (SELECT id FROM insta5.photos UNION ALL SELECT id FROM insta5.notes) AS r
+		WHERE id > $largest}), '1 2 3 4 5 6', '... in both tables, each another ID');
+	# a superuser does not create sequences for other owners
+	is($node->safe_psql('m', qq{SELECT DISTINCT relowner::regrole FROM pg_class
+		WHERE relnamespace::regnamespace::text ~ '^insta[45]\$'}), $owner,
+		'... and the owner stays');
+	$hold->('\q');
+}
+
+$_->{node}->stop for values %edition;
+done_testing();
