@@ -38,6 +38,8 @@ my @steps = slurp_file('src/move/instaid-move.c') =~ /\bstep\("([^"]+)"\)/g;
 
 my ($db, $from, $to) = ('postgres', $old, $new);
 my ($rc, $out, $err);
+# for a slow machine, where clients do not pause or shards are many
+my @slow = ('--max-stop', 60, '--max-wait', 300);
 
 # Run the program; returns its exit status, and sets $out and $err.
 sub im
@@ -49,10 +51,20 @@ sub im
 	local $ENV{MOVE_DO} = $at{do} // 'kill -9 $PPID';
 	IPC::Run::run([ %at ? $stepping : $tool, '--from', $from->connstr($db), '--to',
 			$to->connstr($db), @args ], '<', \undef, '>', \$out, '2>', \$err,
-		IPC::Run::timeout(180));
+		IPC::Run::timeout(600));
 	note("instaid-move @args", %at ? " at $at{at}" : '', ": ", $? >> 8, $? & 127 ? ' killed' : '',
 		"\n$out$err") if $? || $ENV{VERBOSE_MOVE};
 	return $rc = $? & 127 ? -1 : $? >> 8;
+}
+# Set a parameter; returns when new sessions have it, because a reload only sends a signal.
+sub configure
+{
+	my ($node, $name, $value) = @_;
+	$node->append_conf('postgresql.conf', "$name = $value");
+	$node->reload;
+	$node->poll_query_until('postgres', "SELECT current_setting('$name') = '$value'")
+	  or die "$name is not $value";
+	return;
 }
 sub old { return $old->safe_psql($db, $_[0]) }
 sub new { return $new->safe_psql($db, $_[0]) }
@@ -263,7 +275,7 @@ is(im('--check-only', 'insta5'), 0, 'nothing is in the way');
 is(left(), ' ', '... and nothing was changed');
 
 my $writers = Writers->start(4, 0, $old, $new);
-is(im('insta5'), 0, 'a move while clients write without a pause');
+is(im('insta5', @slow), 0, 'a move while clients write without a pause');
 my $printed = $out;
 like($out, qr/verified: 4 tables, \d+ rows, the same/, '... and its rows are compared');
 is(places(), 'insta5 frozen insta5', '... and the shard is served by the target');
@@ -278,7 +290,7 @@ like($out, qr/^[^\n]*insta5: moved, the target serves it; next: --finish, or --r
 	'... and says so');
 is(im('--cancel'), 5, '... which cannot be cancelled');
 sleep(0.3);
-is(im('--reverse'), 0, 'back, with what was written meanwhile');
+is(im('--reverse', @slow), 0, 'back, with what was written meanwhile');
 is(places(), 'insta5 insta5 frozen', '... to the source');
 sleep(0.3);
 my $sum = $writers->stop($old);
@@ -351,7 +363,7 @@ is($n, @ending, '... at all');
 is(places() . left(), '- insta5 ', '... and nothing is left');
 $sum = $writers->stop($new);
 is($sum->{wrong}, '', "none of $sum->{count} transactions is lost, and none came twice");
-cmp_ok($sum->{count}, '>', 30, '... and the clients were served meanwhile');
+cmp_ok($sum->{count}, '>', 10, '... and the clients were served meanwhile');
 
 #### Servers killed ####
 
@@ -451,7 +463,7 @@ sub started
 	my (@args) = @_;
 	my %run = (out => '');
 	$run{run} = IPC::Run::start([ $tool, '--from', $from->connstr($db), '--to', $to->connstr($db),
-		@args ], '<', \undef, '>', \$run{out}, '2>&1', IPC::Run::timeout(120));
+		@args ], '<', \undef, '>', \$run{out}, '2>&1', IPC::Run::timeout(600));
 	return \%run;
 }
 sub ended { my ($run) = @_; $run->{run}->finish; return $? >> 8 }
@@ -511,13 +523,13 @@ my $hook = "echo \$INSTAID_MOVE \$INSTAID_MOVE_SHARDS >>$told";
 is(im('insta5', '--on-switch', "$hook; false"), 9, 'the router fails');
 is(slurp_file($told), "switch {insta5}\nback {insta5}\n", '... and is told that it goes back');
 is(places(), 'insta5 insta5 frozen', '... to the source');
-is(im('--on-switch', '[ $INSTAID_MOVE = back ] || sleep 60', '--max-stop', 1), 9,
+is(im('--on-switch', '[ $INSTAID_MOVE = back ] || sleep 60', '--max-stop', 3), 9,
 	'the router hangs');
 is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (3)'), '', '... and the source serves');
 $new->safe_psql($db, q{CREATE FUNCTION public.no() RETURNS event_trigger LANGUAGE plpgsql AS
 	$$ BEGIN RAISE 'not now'; END $$; CREATE EVENT TRIGGER no ON ddl_command_start
 	WHEN TAG IN ('ALTER SEQUENCE') EXECUTE FUNCTION public.no()});
-is(im('--max-wait', 1), 8, 'the target cannot thaw');
+is(im('--max-wait', 5), 8, 'the target cannot thaw');
 like($err, qr/not now/, '... and it is said why');
 is(places(), 'insta5 insta5 frozen', '... and the source serves');
 new('DROP EVENT TRIGGER no');
@@ -596,8 +608,7 @@ fresh('listed', q{
 	CREATE PUBLICATION mine FOR TABLE insta5.t;});
 old('BEGIN; INSERT INTO public.c VALUES (1); PREPARE TRANSACTION $$pending$$');
 new(q{SELECT instaid.create_shard('other', 5)});
-$new->append_conf('postgresql.conf', 'wal_retrieve_retry_interval = 5s');
-$new->reload;
+configure($new, 'wal_retrieve_retry_interval', '5s');
 is(im('--check-only', 'insta5'), 5, 'everything that would stop it, at once');
 for my $fault ("! .*'pending', is open", '! table insta5.nokey has no replica identity',
 	'! table insta5.u is unlogged', '! foreign key crosses of insta5.t refers to c',
@@ -612,8 +623,7 @@ for my $fault ("! .*'pending', is open", '! table insta5.nokey has no replica id
 is(left(), 'publication mine ' =~ s/publication mine/ /r =~ s/^ +$/ /r, '... nothing was changed');
 $_->safe_psql($db, 'ROLLBACK PREPARED $$pending$$') for $old;
 old('DROP ROLE IF EXISTS nobody; REVOKE SELECT ON insta5.t FROM only_here; DROP ROLE only_here');
-$new->append_conf('postgresql.conf', 'wal_retrieve_retry_interval = 10ms');
-$new->reload;
+configure($new, 'wal_retrieve_retry_interval', '10ms');
 {
 	local ($ENV{PGUSER}) = 'own';
 	my $roles = $from->connstr($db);
@@ -638,8 +648,7 @@ ends('privileges');
 fresh('lost');
 is(im('--prepare', 'insta5'), 0, 'prepared');
 new('ALTER SUBSCRIPTION instaid_move_5 DISABLE');
-$old->append_conf('postgresql.conf', 'max_slot_wal_keep_size = 1MB');
-$old->reload;
+configure($old, 'max_slot_wal_keep_size', '1MB');
 old(q{SELECT pg_logical_emit_message(false, '', repeat('x', 1000)); SELECT pg_switch_wal();
 	CHECKPOINT}) for 1 .. 3;
 $old->poll_query_until('postgres', "SELECT wal_status = 'lost' FROM pg_replication_slots")
@@ -647,8 +656,7 @@ $old->poll_query_until('postgres', "SELECT wal_status = 'lost' FROM pg_replicati
 is(im('--switch'), 2, '--switch of what does not follow');
 is(im(), 7, 'a slot that is lost');
 like($err, qr/lost.*\n.*max_slot_wal_keep_size.*\n.*--cancel/, '... is told, and what to do');
-$old->append_conf('postgresql.conf', 'max_slot_wal_keep_size = -1');
-$old->reload;
+configure($old, 'max_slot_wal_keep_size', '-1');
 is(im('--cancel'), 0, '... and cancelled');
 is(places() . left(), 'insta5 - ', '... with nothing left');
 is(im({ at => 'defined' }, 'insta5'), -1, 'a copy that fails');
@@ -679,9 +687,6 @@ is($old->poll_query_until($db, "SELECT count(*) = 0 FROM pg_locks WHERE locktype
 $first = started('insta5');
 $old->poll_query_until($db, $waits) or die;
 my $second = started('insta5', '--take-over');
-$old->poll_query_until($db, "SELECT count(*) = 0 FROM pg_stat_activity
-	WHERE query ~ 'create_logical' AND xact_start < now() - interval '1 s'
-	AND pid <> pg_backend_pid()") or die;
 ended($first);
 like($first->{out}, qr/terminating connection due to administrator command/,
 	'--take-over ends the first');
@@ -701,7 +706,7 @@ fresh('many', q{CALL instaid.create_shards('user%s', 100, 119);
 	CREATE TABLE "we""ird 'x' \5"."T ""1" (id bigint PRIMARY KEY
 		DEFAULT "we""ird 'x' \5".next_id());
 	INSERT INTO "we""ird 'x' \5"."T ""1" DEFAULT VALUES});
-is(im('user%', q{we"ird 'x' \5}), 0, '21 shards in one move');
+is(im('user%', q{we"ird 'x' \5}, @slow), 0, '21 shards in one move');
 like($out, qr/verified: 21 tables, 21 rows/, '... all');
 is(new(q{SELECT string_agg(schema_name, ' ') FROM instaid.shards WHERE frozen;
 	SELECT last_value, is_called FROM user100.down; SELECT is_called FROM user100.unused;
@@ -710,7 +715,7 @@ is(new(q{SELECT string_agg(schema_name, ' ') FROM instaid.shards WHERE frozen;
 is(im('--status', 'user100'), 0, '--status');
 like($out, qr/^21 shards: moved, the target serves it/, '... of all');
 is(im('--finish', 'user%'), 2, '... a part of which is not finished');
-is(im('--reverse'), 0, '... they come back');
+is(im('--reverse', @slow), 0, '... they come back');
 is(old(q{SELECT count(*) FROM instaid.shards WHERE NOT frozen; SELECT max(n) FROM user102.t;
 	SELECT last_value FROM user100.down}), "21\n2\n-1", '... as they were');
 ($from, $to) = ($new, $old);
