@@ -690,13 +690,15 @@ END $$;
 ---- Creating shards ----
 
 -- A shard ID that is free in this database: the one after the highest, or else one between.
-CREATE FUNCTION instaid._free_shard_id() RETURNS integer
+-- From the top, it is hardly one of a copy that is not adopted yet.
+CREATE FUNCTION instaid._free_shard_id(from_top boolean) RETURNS integer
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT n FROM generate_series(0, instaid._max_shard_id()) AS n
     WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
-    ORDER BY n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1;
+    ORDER BY CASE WHEN from_top THEN - n END,
+             n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1;
 END;
 
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
@@ -743,7 +745,7 @@ BEGIN
             MESSAGE = format('schema %I belongs to another role', schema_name),
             DETAIL = format('Its owner, %I, could replace functions of a superuser.', other.owner),
             HINT = CASE WHEN adopted IS NULL
-                        THEN format('SET ROLE %I first, or choose another schema.', other.owner)
+                        THEN 'Let that role create the shard, or choose another schema.'
                         ELSE format('Give the function to that role: ALTER FUNCTION %I.next_id()'
                                     ' OWNER TO %I;', schema_name, other.owner) END;
     END IF;
@@ -783,7 +785,7 @@ BEGIN
                           THEN 'It is the setting instaid.node_shard_id of this server. '
                           ELSE '' END || 'The two shards would issue the same IDs.',
             HINT = COALESCE(format('Shard ID %s is free in this database',
-                                   instaid._free_shard_id()), 'No shard ID is free')
+                                   instaid._free_shard_id(false)), 'No shard ID is free')
                    || '; instaid.shards lists those that are taken. A copy'
                    ' that is not adopted can use others.';
     END IF;
@@ -1865,27 +1867,34 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
            CASE WHEN p.oid IS NULL
                 THEN concat('Let the owner of the schema run: ',
                             CASE WHEN s.schema IS NULL
-                                 THEN format('SELECT instaid.create_shard(%L, %s); ', n.nspname,
-                                             instaid._free_shard_id()) END,
+                                 THEN format('SELECT instaid.create_shard(%L, %s, sequence_name =>'
+                                             ' ''shard_id_seq''); ', n.nspname, c.free) END,
                             format('SELECT * FROM instaid.adopt_column(%L, %L);', d.table_name,
                                    (parse_ident(d.column_name))[1]))
                 WHEN p.proretset OR p.prorettype NOT IN ('bigint'::regtype, 'text'::regtype,
                                                          'varchar'::regtype)
                      -- a text that is no number, or an argument that could be a sequence
-                     OR p.prorettype <> 'bigint'::regtype AND p.prosrc ~* 'encode|to_hex'
-                     OR p.proname = 'next_id' AND p.proargtypes[0] IN ('bigint'::regtype,
-                                                                       'integer'::regtype)
+                     OR p.prorettype <> 'bigint'::regtype AND (p.prosrc ~* 'encode|to_hex'
+                                                               OR p.pronargs > p.pronargdefaults)
+                     OR p.proname = 'next_id' AND p.pronargs > p.pronargdefaults
+                        AND p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype)
                 THEN 'Write it anew, under another name if it is next_id(), so that it calls'
                      ' next_id() of a shard.'
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
                      OR s.schema IS NOT NULL
                 THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
                             ' %s;', c.object, CASE WHEN s.schema IS NULL
-                                                   THEN ', ' || instaid._free_shard_id() END,
+                                                   THEN ', ' || c.free END,
                             c.object)
+                WHEN p.proname = 'next_id' AND p.pronargs > 0
+                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; Defaults follow it. CALL'
+                            ' instaid.adopt_shards();', c.object)
                 ELSE 'CALL instaid.adopt_shards(); It says what to do with a copy that it leaves.'
                      ' If the function has %%, write % first.' END
-    FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
+    -- a number of its own for each schema
+    FROM (SELECT c.*, instaid._free_shard_id(true) + 1 - dense_rank() OVER (ORDER BY c.schema)
+                      AS free FROM instaid._copies AS c) AS c
+         JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
          LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
          LEFT JOIN (SELECT DISTINCT s.schema FROM instaid._audited_shards AS s) AS s
@@ -2498,7 +2507,8 @@ END $$;
 -- The statement that lets a copy return IDs of a new shard.
 CREATE FUNCTION instaid._replacing(name text) RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    RETURN format('SELECT instaid.replace_copy(%L, %s);', name, instaid._free_shard_id());
+    RETURN format('SELECT instaid.replace_copy(%L, %s);', name,
+                  instaid._free_shard_id(true));
 
 -- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
 -- the function's text, or the default one, if it gives the ID the clock's time.
@@ -2680,7 +2690,9 @@ CREATE VIEW instaid._found_copies AS
            COALESCE(c.reason, CASE
                WHEN c.is_shard THEN 'stands beside the next_id() of a shard'
                WHEN c.next_id <> first_value(c.function) OVER w
-               THEN 'stands beside a next_id() that is not found to be a copy'
+               THEN format('stands beside the next_id() of %I, which is no copy or another''s',
+                           (SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
+                            WHERE p.oid = c.next_id))
                -- any role can create copies in some schemas
                WHEN min(c.proowner) OVER s < max(c.proowner) OVER s
                     AND (c.next_id IS NULL OR c.proowner <> first_value(c.proowner) OVER w)
@@ -2736,6 +2748,14 @@ BEGIN
     END IF;
     PERFORM instaid._check_owner(main.owner, 'function', instaid._signature(functions[1]));
     PERFORM instaid._check_ruler(main.owner, main.schema, functions[1]);
+    IF EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proname = 'next_id'
+                                          AND p.pronargs > 0) THEN
+        RAISE duplicate_function USING
+            MESSAGE = format('schema %I has a next_id() with an argument', schema_name),
+            DETAIL = 'Beside the next_id() of a shard, calls without it would be ambiguous.',
+            HINT = format('Rename it: ALTER FUNCTION %s RENAME TO old_next_id; Defaults follow'
+                          ' it.', instaid._signature(functions[1]));
+    END IF;
 
     -- Citus replaces no function after a transaction has read by several connections.
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
@@ -2972,7 +2992,9 @@ BEGIN
     FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
         is_adopted := false;
         BEGIN
-            PERFORM pg_catalog.set_config('client_min_messages', 'warning', true);
+            -- what a dry run warns of has not happened
+            PERFORM pg_catalog.set_config('client_min_messages', CASE WHEN dry_run THEN 'error'
+                                                                 ELSE 'warning' END, true);
             SELECT a.shard_id, pg_catalog.to_char(a.epoch AT TIME ZONE 'UTC',
                                                   'YYYY-MM-DD HH24:MI:SS.MS"+00"') AS epoch
             INTO shard FROM instaid._adopt(schemas[i], functions[i]::pg_catalog.oid[], NULL, NULL,
@@ -2996,6 +3018,8 @@ BEGIN
                     DETAIL = CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail
                                   ELSE pg_catalog.format('SQLSTATE %s', SQLSTATE) END,
                     HINT = CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint
+                                WHEN SQLSTATE OPERATOR(pg_catalog.=) '55P03'
+                                THEN 'Call again when the transactions of now have ended.'
                                 ELSE 'Mend the function, and try again.' END;
             END IF;
         END;
@@ -3104,7 +3128,7 @@ BEGIN
             RAISE null_value_not_allowed USING
                 MESSAGE = format('schema %I is not a shard yet', main.nspname),
                 HINT = format('Pass the shard ID that it is to have, for example %s.',
-                              instaid._free_shard_id());
+                              instaid._free_shard_id(true));
         END IF;
         -- so that its IDs are above all others
         epoch := COALESCE(epoch, CASE
@@ -3145,16 +3169,19 @@ BEGIN
              THEN format('%L || ', regexp_replace(returned, '\d+$', '')) END));
     RAISE NOTICE '% returns IDs of shard % now', copy, shard.shard_id
         USING DETAIL = format('The epoch is %s.', shard.epoch);
+    -- so that who inserts goes on
     returned := (
         SELECT string_agg(DISTINCT g, ' ')
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+             JOIN pg_class AS c ON c.oid = a.adrelid AND c.relowner = main.owner
              CROSS JOIN LATERAL instaid._missing_grants(a.adrelid, main.nspname, shard.sequence)
                                 AS g
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = copy
           AND d.classid = 'pg_attrdef'::regclass);
     IF returned IS NOT NULL THEN
-        RAISE WARNING 'roles that can insert cannot take IDs of shard %', shard.shard_id
-            USING HINT = returned;
+        PERFORM instaid._execute_as(main.owner, returned);
+        RAISE NOTICE 'roles that can insert can take IDs of shard % now', shard.shard_id
+            USING DETAIL = returned;
     END IF;
 END $$;
 COMMENT ON FUNCTION instaid.replace_copy IS 'let a copy of the published function that cannot be '

@@ -256,7 +256,8 @@ END $$;
 -- The statement that lets a copy return IDs of a new shard.
 CREATE OR REPLACE FUNCTION instaid._replacing(name text) RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    RETURN format('SELECT instaid.replace_copy(%L, %s);', name, instaid._free_shard_id());
+    RETURN format('SELECT instaid.replace_copy(%L, %s);', name,
+                  instaid._free_shard_id(true));
 
 -- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
 -- the function's text, or the default one, if it gives the ID the clock's time.
@@ -438,7 +439,9 @@ CREATE OR REPLACE VIEW instaid._found_copies AS
            COALESCE(c.reason, CASE
                WHEN c.is_shard THEN 'stands beside the next_id() of a shard'
                WHEN c.next_id <> first_value(c.function) OVER w
-               THEN 'stands beside a next_id() that is not found to be a copy'
+               THEN format('stands beside the next_id() of %I, which is no copy or another''s',
+                           (SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
+                            WHERE p.oid = c.next_id))
                -- any role can create copies in some schemas
                WHEN min(c.proowner) OVER s < max(c.proowner) OVER s
                     AND (c.next_id IS NULL OR c.proowner <> first_value(c.proowner) OVER w)
@@ -494,6 +497,14 @@ BEGIN
     END IF;
     PERFORM instaid._check_owner(main.owner, 'function', instaid._signature(functions[1]));
     PERFORM instaid._check_ruler(main.owner, main.schema, functions[1]);
+    IF EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proname = 'next_id'
+                                          AND p.pronargs > 0) THEN
+        RAISE duplicate_function USING
+            MESSAGE = format('schema %I has a next_id() with an argument', schema_name),
+            DETAIL = 'Beside the next_id() of a shard, calls without it would be ambiguous.',
+            HINT = format('Rename it: ALTER FUNCTION %s RENAME TO old_next_id; Defaults follow'
+                          ' it.', instaid._signature(functions[1]));
+    END IF;
 
     -- Citus replaces no function after a transaction has read by several connections.
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
@@ -730,7 +741,9 @@ BEGIN
     FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
         is_adopted := false;
         BEGIN
-            PERFORM pg_catalog.set_config('client_min_messages', 'warning', true);
+            -- what a dry run warns of has not happened
+            PERFORM pg_catalog.set_config('client_min_messages', CASE WHEN dry_run THEN 'error'
+                                                                 ELSE 'warning' END, true);
             SELECT a.shard_id, pg_catalog.to_char(a.epoch AT TIME ZONE 'UTC',
                                                   'YYYY-MM-DD HH24:MI:SS.MS"+00"') AS epoch
             INTO shard FROM instaid._adopt(schemas[i], functions[i]::pg_catalog.oid[], NULL, NULL,
@@ -754,6 +767,8 @@ BEGIN
                     DETAIL = CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail
                                   ELSE pg_catalog.format('SQLSTATE %s', SQLSTATE) END,
                     HINT = CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint
+                                WHEN SQLSTATE OPERATOR(pg_catalog.=) '55P03'
+                                THEN 'Call again when the transactions of now have ended.'
                                 ELSE 'Mend the function, and try again.' END;
             END IF;
         END;
@@ -862,7 +877,7 @@ BEGIN
             RAISE null_value_not_allowed USING
                 MESSAGE = format('schema %I is not a shard yet', main.nspname),
                 HINT = format('Pass the shard ID that it is to have, for example %s.',
-                              instaid._free_shard_id());
+                              instaid._free_shard_id(true));
         END IF;
         -- so that its IDs are above all others
         epoch := COALESCE(epoch, CASE
@@ -903,16 +918,19 @@ BEGIN
              THEN format('%L || ', regexp_replace(returned, '\d+$', '')) END));
     RAISE NOTICE '% returns IDs of shard % now', copy, shard.shard_id
         USING DETAIL = format('The epoch is %s.', shard.epoch);
+    -- so that who inserts goes on
     returned := (
         SELECT string_agg(DISTINCT g, ' ')
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+             JOIN pg_class AS c ON c.oid = a.adrelid AND c.relowner = main.owner
              CROSS JOIN LATERAL instaid._missing_grants(a.adrelid, main.nspname, shard.sequence)
                                 AS g
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = copy
           AND d.classid = 'pg_attrdef'::regclass);
     IF returned IS NOT NULL THEN
-        RAISE WARNING 'roles that can insert cannot take IDs of shard %', shard.shard_id
-            USING HINT = returned;
+        PERFORM instaid._execute_as(main.owner, returned);
+        RAISE NOTICE 'roles that can insert can take IDs of shard % now', shard.shard_id
+            USING DETAIL = returned;
     END IF;
 END $$;
 COMMENT ON FUNCTION instaid.replace_copy IS 'let a copy of the published function that cannot be '

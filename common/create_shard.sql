@@ -1,13 +1,15 @@
 ---- Creating shards ----
 
 -- A shard ID that is free in this database: the one after the highest, or else one between.
-CREATE OR REPLACE FUNCTION instaid._free_shard_id() RETURNS integer
+-- From the top, it is hardly one of a copy that is not adopted yet.
+CREATE OR REPLACE FUNCTION instaid._free_shard_id(from_top boolean) RETURNS integer
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT n FROM generate_series(0, instaid._max_shard_id()) AS n
     WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
-    ORDER BY n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1;
+    ORDER BY CASE WHEN from_top THEN - n END,
+             n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1;
 END;
 
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
@@ -54,7 +56,7 @@ BEGIN
             MESSAGE = format('schema %I belongs to another role', schema_name),
             DETAIL = format('Its owner, %I, could replace functions of a superuser.', other.owner),
             HINT = CASE WHEN adopted IS NULL
-                        THEN format('SET ROLE %I first, or choose another schema.', other.owner)
+                        THEN 'Let that role create the shard, or choose another schema.'
                         ELSE format('Give the function to that role: ALTER FUNCTION %I.next_id()'
                                     ' OWNER TO %I;', schema_name, other.owner) END;
     END IF;
@@ -94,7 +96,7 @@ BEGIN
                           THEN 'It is the setting instaid.node_shard_id of this server. '
                           ELSE '' END || 'The two shards would issue the same IDs.',
             HINT = COALESCE(format('Shard ID %s is free in this database',
-                                   instaid._free_shard_id()), 'No shard ID is free')
+                                   instaid._free_shard_id(false)), 'No shard ID is free')
                    || '; instaid.shards lists those that are taken. A copy'
                    ' that is not adopted can use others.';
     END IF;

@@ -12,27 +12,34 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
            CASE WHEN p.oid IS NULL
                 THEN concat('Let the owner of the schema run: ',
                             CASE WHEN s.schema IS NULL
-                                 THEN format('SELECT instaid.create_shard(%L, %s); ', n.nspname,
-                                             instaid._free_shard_id()) END,
+                                 THEN format('SELECT instaid.create_shard(%L, %s, sequence_name =>'
+                                             ' ''shard_id_seq''); ', n.nspname, c.free) END,
                             format('SELECT * FROM instaid.adopt_column(%L, %L);', d.table_name,
                                    (parse_ident(d.column_name))[1]))
                 WHEN p.proretset OR p.prorettype NOT IN ('bigint'::regtype, 'text'::regtype,
                                                          'varchar'::regtype)
                      -- a text that is no number, or an argument that could be a sequence
-                     OR p.prorettype <> 'bigint'::regtype AND p.prosrc ~* 'encode|to_hex'
-                     OR p.proname = 'next_id' AND p.proargtypes[0] IN ('bigint'::regtype,
-                                                                       'integer'::regtype)
+                     OR p.prorettype <> 'bigint'::regtype AND (p.prosrc ~* 'encode|to_hex'
+                                                               OR p.pronargs > p.pronargdefaults)
+                     OR p.proname = 'next_id' AND p.pronargs > p.pronargdefaults
+                        AND p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype)
                 THEN 'Write it anew, under another name if it is next_id(), so that it calls'
                      ' next_id() of a shard.'
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
                      OR s.schema IS NOT NULL
                 THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
                             ' %s;', c.object, CASE WHEN s.schema IS NULL
-                                                   THEN ', ' || instaid._free_shard_id() END,
+                                                   THEN ', ' || c.free END,
                             c.object)
+                WHEN p.proname = 'next_id' AND p.pronargs > 0
+                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; Defaults follow it. CALL'
+                            ' instaid.adopt_shards();', c.object)
                 ELSE 'CALL instaid.adopt_shards(); It says what to do with a copy that it leaves.'
                      ' If the function has %%, write % first.' END
-    FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
+    -- a number of its own for each schema
+    FROM (SELECT c.*, instaid._free_shard_id(true) + 1 - dense_rank() OVER (ORDER BY c.schema)
+                      AS free FROM instaid._copies AS c) AS c
+         JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
          LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
          LEFT JOIN (SELECT DISTINCT s.schema FROM instaid._audited_shards AS s) AS s

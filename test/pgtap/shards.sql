@@ -9,7 +9,7 @@ SELECT volatility_is('instaid', 'next_id', 'volatile', 'next_id is volatile');
 SELECT volatility_is('instaid', 'next_ids', 'volatile', 'next_ids is volatile');
 SELECT function_returns('instaid', 'next_ids', 'setof bigint', 'next_ids returns a set');
 SELECT columns_are('instaid', 'shards', ARRAY['schema_name', 'shard_id', 'epoch', 'sequence',
-    'last_id', 'last_issued_at', 'drift', 'frozen', 'expires_at']);
+    'last_id', 'last_issued_at', 'drift', 'frozen', 'expires_at', 'drift_sequence']);
 SELECT col_type_is('instaid', 'shards', 'drift', 'interval', 'drift is an interval');
 
 -- a shard is a schema with a sequence and three functions
