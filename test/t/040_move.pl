@@ -2,8 +2,7 @@
 # transaction is lost and none comes twice, whatever is killed at whatever step.  Then
 # each way in which a move could go wrong that the trials have found.
 #
-# only with FULL=1, or by name: FULL=1 adds a kill of either server at every step, and a
-# cancellation after each
+# only with FULL=1: either server is killed at every step, and a move is cancelled after each
 
 use strict;
 use warnings;
