@@ -15,7 +15,7 @@
 #   make sql-edition-restore-list DUMP=...  lists what of a dump of the extension it can restore
 #   make bench-instructions  the instructions that an ID takes, against those stored
 #
-# SOURCES=no builds without libpq, and so without tickets that have a source.
+# SOURCES=no builds without libpq, and so without tickets that have a source, and without instaid-move.
 # Builds in the source tree, or elsewhere with "make -f /path/to/Makefile".
 
 PG_CONFIG ?= pg_config
@@ -54,7 +54,7 @@ EXTRA_CLEAN = test/results test/regression.diffs test/regression.out
 srcdir_of_makefile := $(dir $(firstword $(MAKEFILE_LIST)))
 include $(srcdir_of_makefile)src/library.mk
 
-# PGXS builds one library for each Makefile.  SOURCES=no leaves out the one that needs libpq.
+# PGXS builds one library for each Makefile.  SOURCES=no leaves out what needs libpq.
 ifneq ($(SOURCES),no)
 ifneq ($(PGXS),)
 all install uninstall clean: %: sources-%

@@ -19,7 +19,7 @@ out_of_tree()
 		make -s -j"$(nproc)" -f "$src/Makefile" PG_CONFIG="$PG_CONFIG" PROFILE="$strict" &&
 		make -s -f "$src/Makefile" PG_CONFIG="$PG_CONFIG" DESTDIR="$work/dest" install &&
 		test "$(find "$work/dest" -name 'instaid*.so' -o -name 'instaid.control' \
-			-o -name 'instaid--*.sql' | wc -l)" -eq 4
+			-o -name 'instaid--*.sql' -o -name 'instaid-move' | wc -l)" -eq 5
 )
 
 # A PostgreSQL that was built with "./configure --prefix" has all directories in one:
@@ -83,7 +83,7 @@ without_libpq()
 		grep 'need the development files of libpq; without them, make SOURCES=no' "$work/says" &&
 		make -s -f "$src/Makefile" PG_CONFIG="$copy" SOURCES=no install &&
 		( cd "$("$copy" --pkglibdir)" && ls instaid*.so ) >"$work/installed" &&
-		[ "$(cat "$work/installed")" = instaid.so ]
+		[ "$(cat "$work/installed")" = instaid.so ] && ! [ -e "$("$copy" --bindir)/instaid-move" ]
 )
 
 # needs LIBRARY: print the libraries that it is linked to

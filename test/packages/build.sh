@@ -20,14 +20,15 @@ clean_by_lintian()
 		"$SCRATCH"/result/*.changes
 }
 
-# The package of instaid needs no libpq, and the one of instaid_sources does.
+# The package of instaid needs no libpq, and the one of instaid_sources and instaid-move does.
 deb_needs()
 (
 	cd "$SCRATCH/result" && package=postgresql-$major-instaid &&
 		dpkg-deb -f "$package"_*.deb Depends | grep "^postgresql-$major[ ,]" &&
 		! dpkg-deb -f "$package"_*.deb Depends Recommends | grep libpq &&
-		! dpkg-deb -c "$package"_*.deb | grep instaid_sources &&
+		! dpkg-deb -c "$package"_*.deb | grep -e instaid_sources -e instaid-move &&
 		dpkg-deb -c "$package"-sources_*.deb | grep lib/instaid_sources.so &&
+		dpkg-deb -c "$package"-sources_*.deb | grep bin/instaid-move &&
 		dpkg-deb -f "$package"-sources_*.deb Depends | grep "$package (= .*libpq5"
 )
 
@@ -87,6 +88,7 @@ rpm_needs()
 	cd "$work"/rpm/RPMS/* && rpm -qpl instaid_"$major-$version"-*.rpm | grep /lib/instaid.so &&
 		! rpm -qpR instaid_"$major-$version"-*.rpm | grep libpq &&
 		rpm -qpl instaid_"$major"-sources-*.rpm | grep /lib/instaid_sources.so &&
+		rpm -qpl instaid_"$major"-sources-*.rpm | grep /bin/instaid-move &&
 		rpm -qpR instaid_"$major"-sources-*.rpm | grep '^libpq\.so'
 )
 

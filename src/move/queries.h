@@ -1,0 +1,466 @@
+/*
+ * What a move asks the catalogs.  $1 is the array of its shards' schemas, where a query has
+ * parameters.  search_path is pg_catalog.  No query runs a function of another role.
+ */
+#ifndef MOVE_QUERIES_H
+#define MOVE_QUERIES_H
+
+#define OURS "(SELECT oid FROM pg_namespace WHERE nspname = ANY ($1::text[]))"
+#define DATABASE "(SELECT oid FROM pg_database WHERE datname = current_database())"
+
+#define WHO \
+	"SELECT system_identifier || '/' || " DATABASE " FROM pg_control_system()"
+
+/* $1: names and patterns, or null for all */
+#define MATCHES(name) \
+	"EXISTS (SELECT FROM unnest($1::text[]) AS p WHERE " name " = p OR p LIKE '%\\%%'" \
+	" AND " name " LIKE replace(replace(p, '\\', '\\\\'), '_', '\\_'))"
+
+/*
+ * The marks: comments on publications, JSON.  Everyone who may create publications can write
+ * such a comment, so the owner counts.  $2 is the other database.
+ */
+#define MARKS \
+	"SELECT pubname, m->>'from', m->>'to', m->>'state', m->>'lsn', (m->'one_way')::boolean," \
+	" (m->'shards')::text, shards::text," \
+	" ARRAY(SELECT jsonb_array_elements_text(m->'frozen'))::text," \
+	" NOT EXISTS (SELECT FROM unnest(shards) AS s WHERE NOT " MATCHES("s") ")" \
+	" AND NOT EXISTS (SELECT FROM unnest($1::text[]) AS q WHERE NOT EXISTS (" \
+	"  SELECT FROM unnest(shards) AS s WHERE s = q OR q LIKE '%\\%%'" \
+	"  AND s LIKE replace(replace(q, '\\', '\\\\'), '_', '\\_'))) AS is_all" \
+	" FROM (SELECT p.pubname, CASE WHEN p.pubowner::regrole::text = quote_ident(current_user)" \
+	"        OR r.rolsuper THEN obj_description(p.oid, 'pg_publication')::jsonb END" \
+	"       FROM pg_publication AS p JOIN pg_roles AS r ON r.oid = p.pubowner" \
+	"       WHERE p.pubname ~ '^instaid_move_[0-9]+$') AS x (pubname, m)" \
+	" CROSS JOIN LATERAL (SELECT ARRAY(SELECT jsonb_array_elements_text(m->'shards'))) AS y (shards)" \
+	" WHERE m IS NOT NULL AND ($1 IS NULL" \
+	"  OR EXISTS (SELECT FROM unnest(shards) AS s WHERE " MATCHES("s") "))" \
+	" ORDER BY pubname"
+
+#define SHARDS \
+	"SELECT array_agg(schema_name ORDER BY shard_id)::text, min(shard_id)," \
+	" COALESCE(array_agg(schema_name ORDER BY shard_id) FILTER (WHERE frozen), '{}')::text" \
+	" FROM instaid.shards WHERE " MATCHES("schema_name::text")
+
+/* $2: the frozen ones, $3...: see mark() */
+#define MARK \
+	"SELECT format('COMMENT ON PUBLICATION %I IS %L', $1::text, jsonb_build_object(" \
+	"'shards', $2::text[], 'frozen', $3::text[], 'from', $4::text, 'to', $5::text," \
+	"'state', $6::text, 'lsn', $7::text, 'one_way', $8::boolean))"
+
+#define SUBSCRIPTION \
+	"SELECT oid, subenabled, subslotname FROM pg_subscription" \
+	" WHERE subname = $1 AND subdbid = " DATABASE
+
+#define TABLES \
+	"FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
+	" WHERE n.nspname = ANY ($1::text[]) AND c.relkind = 'r'"
+
+#define PUBLISHED_TABLES \
+	"SELECT string_agg(format('ONLY %I.%I', n.nspname, c.relname), ', ') " TABLES
+
+#define UNPUBLISHED_TABLES \
+	"SELECT format('ALTER PUBLICATION %I ADD TABLE ONLY %I.%I', $2::text, n.nspname, c.relname) " \
+	TABLES " AND NOT EXISTS (SELECT FROM pg_publication_rel AS r JOIN pg_publication AS p" \
+	" ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND p.pubname = $2)"
+
+/* The guards: statement triggers, whose functions refuse or let pass. */
+#define GUARD_FUNCTION \
+	"SELECT string_agg(format('CREATE OR REPLACE FUNCTION %I.instaid_move_guard() RETURNS trigger" \
+	" LANGUAGE plpgsql AS %L', nspname, $2::text), ';' ORDER BY nspname)" \
+	" FROM pg_namespace WHERE nspname = ANY ($1::text[])"
+#define REFUSES \
+	"BEGIN RAISE object_not_in_prerequisite_state USING" \
+	" MESSAGE = pg_catalog.format('shard %I is frozen', TG_TABLE_SCHEMA)," \
+	" DETAIL = 'It is being moved to another database, or was moved.'," \
+	" HINT = 'Use the shard in its new place.'; END"
+#define LETS_PASS "BEGIN RETURN NULL; END"
+
+#define MISSING_GUARDS \
+	"SELECT format('CREATE TRIGGER instaid_move_guard BEFORE INSERT OR UPDATE OR DELETE OR" \
+	" TRUNCATE ON %1$I.%2$I FOR EACH STATEMENT EXECUTE FUNCTION %1$I.instaid_move_guard()'," \
+	" n.nspname, c.relname)" \
+	" FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
+	" WHERE n.nspname = ANY ($1::text[]) AND c.relkind IN ('r', 'p') AND NOT EXISTS (" \
+	"  SELECT FROM pg_trigger WHERE tgrelid = c.oid AND tgname = 'instaid_move_guard')" \
+	" ORDER BY c.oid"
+
+#define DROP_GUARDS \
+	"SELECT format('DROP TRIGGER instaid_move_guard ON %I.%I', n.nspname, c.relname)" \
+	" FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
+	" JOIN pg_trigger AS t ON t.tgrelid = c.oid" \
+	" WHERE n.nspname = ANY ($1::text[]) AND t.tgname = 'instaid_move_guard'" \
+	" UNION ALL (SELECT format('DROP FUNCTION %I.instaid_move_guard()', n.nspname)" \
+	" FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace" \
+	" WHERE n.nspname = ANY ($1::text[]) AND p.proname = 'instaid_move_guard')"
+
+#define GUARDED \
+	"SELECT count(*) FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace" \
+	" WHERE n.nspname = ANY ($1::text[]) AND p.proname = 'instaid_move_guard'"
+
+/*
+ * The transactions that may still write rows, or tables, of the shards: since the guard
+ * refuses, each later one is refused when it has its lock.  $2: for so many seconds
+ */
+#define HOLDERS \
+	"SELECT array_agg(DISTINCT l.virtualtransaction)::text," \
+	" string_agg(DISTINCT COALESCE(l.pid::text, 'a prepared transaction'), ', ')" \
+	" FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid" \
+	" WHERE l.granted AND l.database = " DATABASE \
+	" AND l.pid IS DISTINCT FROM pg_backend_pid()" \
+	" AND a.backend_type IS DISTINCT FROM 'autovacuum worker'" \
+	" AND (a.xact_start < clock_timestamp() - $2::float8 * interval '1 s') IS NOT FALSE" \
+	" AND (l.locktype = 'relation' AND l.mode NOT IN ('AccessShareLock', 'RowShareLock')" \
+	"  AND l.relation IN (SELECT oid FROM pg_class WHERE relkind IN ('r', 'p')" \
+	"                     AND relnamespace IN " OURS ")" \
+	"  OR l.locktype = 'object' AND l.classid = 'pg_namespace'::regclass AND l.objid IN " OURS ")"
+#define HOLDERS_LEFT \
+	"SELECT count(*) FROM pg_locks WHERE virtualtransaction = ANY ($1::text[])" \
+	" AND pid IS DISTINCT FROM pg_backend_pid()"
+#define CREATORS \
+	"SELECT string_agg(DISTINCT COALESCE(pid::text, 'of a prepared transaction'), ', ') FROM pg_locks" \
+	" WHERE granted AND database = " DATABASE \
+	" AND pid IS DISTINCT FROM pg_backend_pid() AND locktype = 'object'" \
+	" AND classid = 'pg_namespace'::regclass AND objid IN " OURS
+
+/* $2: the shards that were frozen before the move, and stay so.  To thaw one that issues IDs would wait. */
+#define FREEZE \
+	"SELECT format('SELECT instaid.freeze_shard(%L)', s) FROM unnest($1::text[]) AS s"
+#define THAW \
+	"SELECT string_agg(format('SELECT instaid.thaw_shard(%L)', s), ';')" \
+	" FROM unnest($1::text[]) AS s WHERE s <> ALL ($2::text[]) AND s IN (" \
+	"  SELECT schema_name FROM instaid.shards WHERE frozen)"
+#define LIVE \
+	"SELECT string_agg(schema_name, ', ') FROM instaid.shards" \
+	" WHERE schema_name = ANY ($1::text[]) AND NOT frozen"
+#define EXISTING \
+	"SELECT string_agg(nspname, ', ') FROM pg_namespace WHERE nspname = ANY ($1::text[])"
+
+/* after the thaw, which can have set the value higher */
+#define SEQUENCES \
+	"SELECT string_agg(format('SELECT setval(%1$L, %4$s(%2$s, pg_sequence_last_value(%1$L)))'," \
+	" s.name, s.last, NULL, CASE WHEN s.up THEN 'greatest' ELSE 'least' END), ';')" \
+	" FROM (SELECT format('%I.%I', n.nspname, c.relname), pg_sequence_last_value(c.oid)," \
+	"       q.seqincrement > 0 FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid" \
+	"       JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
+	"       WHERE n.nspname = ANY ($1::text[])) AS s (name, last, up)" \
+	" WHERE s.last IS NOT NULL"
+
+#define UNANALYZED \
+	"SELECT format('ANALYZE %I.%I', n.nspname, c.relname) " TABLES " AND c.reltuples < 0"
+
+/*
+ * Definitions, one to a line, in the order of bytes.  $2: whether both servers have one major
+ * version, and thus one way to write expressions and rights.
+ */
+#define ACL(acl, kind, owner) \
+	"CASE WHEN $2::boolean THEN (SELECT string_agg(a::text, ' ' ORDER BY a::text COLLATE \"C\")" \
+	" FROM unnest(COALESCE(" acl ", acldefault('" kind "', " owner "))) AS a) END"
+#define IF_SAME(text) "CASE WHEN $2::boolean THEN " text " END"
+#define COMMENT_OF(catalog, oid) \
+	" || COALESCE(' comment ' || quote_literal(obj_description(" oid ", '" catalog "')), '')"
+#define OUR_CLASS \
+	" JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ANY ($1::text[])"
+#define DEFINITIONS \
+	"SELECT d FROM (" \
+	"SELECT concat_ws(' ', 'schema', quote_ident(nspname), 'of', pg_get_userbyid(nspowner)," \
+	"  " ACL("nspacl", "n", "nspowner") ")" COMMENT_OF("pg_namespace", "oid") \
+	"  FROM pg_namespace WHERE nspname = ANY ($1::text[])" \
+	" UNION ALL SELECT concat_ws(' ', CASE c.relkind WHEN 'r' THEN 'table'" \
+	"  WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'" \
+	"  WHEN 'f' THEN 'foreign table' WHEN 'S' THEN 'sequence' ELSE 'type' END," \
+	"  format('%I.%I', n.nspname, c.relname), 'of', pg_get_userbyid(c.relowner)," \
+	"  CASE WHEN c.relpersistence <> 'p' THEN 'persistence ' || c.relpersistence::text END," \
+	"  CASE WHEN c.relrowsecurity THEN 'row security' END," \
+	"  CASE WHEN c.relforcerowsecurity THEN 'forced' END," \
+	"  array_to_string(c.reloptions, ' '), pg_get_partkeydef(c.oid)," \
+	"  pg_get_expr(c.relpartbound, c.oid)," \
+	"  CASE WHEN c.relkind IN ('v', 'm') THEN " IF_SAME("md5(pg_get_viewdef(c.oid))") " END," \
+	"  (SELECT format('by %s%s', q.seqincrement, CASE WHEN q.seqcycle THEN ' cycle' END)" \
+	"   FROM pg_sequence AS q WHERE q.seqrelid = c.oid)," \
+	"  CASE WHEN c.relkind = 'S' THEN " ACL("c.relacl", "s", "c.relowner") \
+	"       WHEN c.relkind <> 'c' THEN " ACL("c.relacl", "r", "c.relowner") " END)" \
+	COMMENT_OF("pg_class", "c.oid") " FROM pg_class AS c" OUR_CLASS \
+	"  AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c')" \
+	" UNION ALL SELECT concat_ws(' ', 'column', format('%I.%I.%I', n.nspname, c.relname, a.attname)," \
+	"  format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'not null' END," \
+	"  (SELECT 'collate ' || l.collname FROM pg_collation AS l WHERE l.oid = a.attcollation)," \
+	"  nullif('generated ' || a.attgenerated::text, 'generated ')," \
+	"  nullif('identity ' || a.attidentity::text, 'identity ')," \
+	"  (SELECT 'default ' || pg_get_expr(e.adbin, e.adrelid) FROM pg_attrdef AS e" \
+	"   WHERE e.adrelid = a.attrelid AND e.adnum = a.attnum)," \
+	"  (SELECT string_agg(o, ' ') FROM unnest(a.attoptions) AS o WHERE o ~ '^n_distinct')," \
+	"  'comment ' || quote_literal(col_description(c.oid, a.attnum))," \
+	"  " IF_SAME("(SELECT string_agg(x::text, ' ' ORDER BY x::text COLLATE \"C\")" \
+	"              FROM unnest(a.attacl) AS x)") ")" \
+	"  FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid" OUR_CLASS \
+	"  AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c') AND a.attnum > 0 AND NOT a.attisdropped" \
+	" UNION ALL SELECT concat_ws(' ', 'constraint'," \
+	"  format('%I.%I.%I', n.nspname, c.relname, k.conname), pg_get_constraintdef(k.oid))" \
+	COMMENT_OF("pg_constraint", "k.oid") " FROM pg_constraint AS k JOIN pg_class AS c" \
+	"  ON c.oid = k.conrelid" OUR_CLASS " AND k.contype NOT IN ('t', 'n')" \
+	" UNION ALL SELECT concat_ws(' ', 'index of', format('%I.%I:', n.nspname, c.relname)," \
+	"  pg_get_indexdef(i.indexrelid), CASE WHEN i.indisreplident THEN 'replica identity' END," \
+	"  CASE WHEN NOT i.indisvalid THEN 'not valid' END)" \
+	"  FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid" OUR_CLASS \
+	" UNION ALL SELECT concat_ws(' ', 'trigger', c.relname || ':', pg_get_triggerdef(t.oid)," \
+	"  'enabled', t.tgenabled) FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid" \
+	OUR_CLASS " AND NOT t.tgisinternal AND t.tgname <> 'instaid_move_guard'" \
+	" UNION ALL SELECT concat_ws(' ', 'rule', c.relname || ':'," \
+	"  " IF_SAME("md5(pg_get_ruledef(r.oid))") ", r.rulename, r.ev_enabled)" \
+	"  FROM pg_rewrite AS r JOIN pg_class AS c ON c.oid = r.ev_class" OUR_CLASS \
+	"  AND r.rulename <> '_RETURN'" \
+	" UNION ALL SELECT concat_ws(' ', 'policy', c.relname || ':', p.polname, p.polcmd," \
+	"  p.polpermissive, pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)," \
+	"  (SELECT string_agg(CASE r WHEN 0 THEN 'public' ELSE pg_get_userbyid(r) END, ' '" \
+	"   ORDER BY pg_get_userbyid(r) COLLATE \"C\") FROM unnest(p.polroles) AS r))" \
+	"  FROM pg_policy AS p JOIN pg_class AS c ON c.oid = p.polrelid" OUR_CLASS \
+	" UNION ALL SELECT concat_ws(' ', 'statistics', pg_get_statisticsobjdef(s.oid))" \
+	"  FROM pg_statistic_ext AS s WHERE s.stxnamespace IN " OURS \
+	" UNION ALL SELECT concat_ws(' ', 'function', p.oid::regprocedure, 'of'," \
+	"  pg_get_userbyid(p.proowner), l.lanname, p.prorettype::regtype, p.provolatile," \
+	"  CASE WHEN p.prosecdef THEN 'security definer' END, array_to_string(p.proconfig, ' ')," \
+	"  md5(p.prosrc || COALESCE(" IF_SAME("pg_get_function_sqlbody(p.oid)") ", ''))," \
+	"  " ACL("p.proacl", "f", "p.proowner") ")" COMMENT_OF("pg_proc", "p.oid") \
+	"  FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang" \
+	"  WHERE p.pronamespace IN " OURS " AND p.proname <> 'instaid_move_guard'" \
+	" UNION ALL SELECT concat_ws(' ', 'type', t.oid::regtype, 'of', pg_get_userbyid(t.typowner)," \
+	"  CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) END," \
+	"  (SELECT string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder)" \
+	"   FROM pg_enum AS e WHERE e.enumtypid = t.oid)," \
+	"  (SELECT string_agg(pg_get_constraintdef(k.oid), ' ' ORDER BY k.conname COLLATE \"C\")" \
+	"   FROM pg_constraint AS k WHERE k.contypid = t.oid))" \
+	"  FROM pg_type AS t WHERE t.typnamespace IN " OURS " AND t.typtype IN ('d', 'e', 'r')" \
+	") AS definitions (d) ORDER BY d COLLATE \"C\""
+
+/* What DROP SCHEMA ... CASCADE would drop outside of the schemas */
+#define DEPENDANTS \
+	"WITH RECURSIVE inside AS (SELECT 'pg_namespace'::regclass::oid AS c, oid AS o FROM pg_namespace" \
+	"  WHERE oid IN " OURS \
+	" UNION SELECT d.classid, d.objid FROM pg_depend AS d JOIN inside AS i" \
+	"  ON d.refclassid = i.c AND d.refobjid = i.o AND d.deptype IN ('n', 'a', 'i', 'P', 'S'))," \
+	" whose (c, o) AS (SELECT CASE WHEN r.oid IS NULL THEN i.c ELSE 'pg_class'::regclass END," \
+	"  COALESCE(r.oid, i.o) FROM inside AS i" \
+	"  LEFT JOIN pg_trigger AS t ON i.c = 'pg_trigger'::regclass AND t.oid = i.o" \
+	"  LEFT JOIN pg_rewrite AS w ON i.c = 'pg_rewrite'::regclass AND w.oid = i.o" \
+	"  LEFT JOIN pg_attrdef AS d ON i.c = 'pg_attrdef'::regclass AND d.oid = i.o" \
+	"  LEFT JOIN pg_policy AS p ON i.c = 'pg_policy'::regclass AND p.oid = i.o" \
+	"  LEFT JOIN pg_class AS r ON r.oid IN (t.tgrelid, w.ev_class, d.adrelid, p.polrelid)" \
+	"  WHERE NOT COALESCE(t.tgisinternal, false) AND i.c NOT IN ('pg_publication_rel'::regclass," \
+	"   'pg_publication_namespace'::regclass, 'pg_default_acl'::regclass))" \
+	" SELECT DISTINCT pg_describe_object(c, o, 0) COLLATE \"C\" FROM whose" \
+	"  LEFT JOIN pg_constraint AS k ON c = 'pg_constraint'::regclass AND k.oid = o" \
+	"  CROSS JOIN LATERAL pg_identify_object(c, o, 0) AS s" \
+	"  WHERE COALESCE((SELECT quote_ident(nspname) FROM pg_namespace" \
+	"   WHERE oid = CASE WHEN c = 'pg_namespace'::regclass THEN o ELSE k.connamespace END), s.schema, '')" \
+	"  <> ALL (SELECT quote_ident(n) FROM unnest($1::text[]) AS n)" \
+	"  AND COALESCE(s.schema, '') <> 'pg_toast' ORDER BY 1"
+
+/* The rows of a table by buckets of their keys, and one by one: see verify(). */
+#define COMPARED_TABLES \
+	"SELECT format('%I.%I', n.nspname, c.relname)," \
+	" format('SELECT textin(record_out(ROW(%s))) AS k," \
+	" hashtextextended(textin(record_out(ROW(%s))), 0) AS h FROM ONLY %I.%I AS t'," \
+	"  COALESCE((SELECT string_agg(format('t.%I', a.attname), ', ' ORDER BY a.attname COLLATE \"C\")" \
+	"   FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)" \
+	"   WHERE i.indrelid = c.oid AND CASE c.relreplident WHEN 'i' THEN i.indisreplident" \
+	"    WHEN 'd' THEN i.indisprimary END), columns), columns, n.nspname, c.relname)" \
+	" FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
+	" CROSS JOIN LATERAL (SELECT string_agg(format('t.%I', a.attname), ', '" \
+	"  ORDER BY a.attname COLLATE \"C\") FROM pg_attribute AS a" \
+	"  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS x (columns)" \
+	" WHERE n.nspname = ANY ($1::text[]) AND c.relkind = 'r' AND columns IS NOT NULL ORDER BY 1"
+#define BUCKETS \
+	"SELECT line, n FROM (SELECT format('%%s %%s %%s', hashtext(k) & 1023, count(*), sum(h)), count(*)" \
+	" FROM (%s) AS t GROUP BY hashtext(k) & 1023) AS s (line, n) ORDER BY line COLLATE \"C\""
+#define ROWS \
+	"SELECT line FROM (SELECT format('row %%s, hash %%s', k, h) FROM (%s) AS t" \
+	" WHERE hashtext(k) & 1023 = ANY ($1::integer[])) AS s (line) ORDER BY line COLLATE \"C\""
+
+/* What would stop a move: "!" and a fault, or "-" and a remark.  $2: see check() */
+#define CHECK_SOURCE \
+	"SELECT CASE WHEN current_setting('wal_level') <> 'logical' THEN '!wal_level of the source is '" \
+	"  || current_setting('wal_level') || ': set it to logical, and restart' END" \
+	" UNION ALL SELECT '!the source has ' || free || ' free replication slots, and a move needs '" \
+	"  || 2 + least(4, $2::integer) || ': raise max_replication_slots (' || m || '), and restart'" \
+	"  FROM (SELECT current_setting('max_replication_slots')::integer - count(*)," \
+	"        current_setting('max_replication_slots') FROM pg_replication_slots) AS x (free, m)" \
+	"  WHERE free < 2 + least(4, $2::integer)" \
+	" UNION ALL SELECT '!the source has ' || free || ' free WAL senders, and a move needs '" \
+	"  || 1 + least(4, $2::integer) || ': raise max_wal_senders (' || m || '), and restart'" \
+	"  FROM (SELECT current_setting('max_wal_senders')::integer - count(*)," \
+	"        current_setting('max_wal_senders') FROM pg_stat_replication) AS x (free, m)" \
+	"  WHERE free < 1 + least(4, $2::integer)" \
+	" UNION ALL SELECT '!' || current_user || ' is not a superuser of the source, and '" \
+	"  || CASE WHEN NOT rolreplication THEN 'may not replicate: ALTER ROLE ... REPLICATION'" \
+	"     ELSE 'has not the rights of the owner of schema ' || (SELECT min(nspname) FROM pg_namespace" \
+	"      WHERE oid IN " OURS " AND NOT pg_has_role(nspowner, 'USAGE')) || ': GRANT that role' END" \
+	"  FROM pg_roles WHERE rolname = current_user AND NOT rolsuper AND (NOT rolreplication OR EXISTS" \
+	"   (SELECT FROM pg_namespace WHERE oid IN " OURS " AND NOT pg_has_role(nspowner, 'USAGE')))" \
+	" UNION ALL SELECT '!' || current_user || ' may not create publications on the source: GRANT CREATE ON" \
+	" DATABASE' WHERE NOT has_database_privilege(current_database(), 'CREATE')" \
+	" UNION ALL SELECT '!a prepared transaction, ' || quote_literal(gid) || ', is open since ' || prepared" \
+	"  || ': the slot would wait for it; COMMIT PREPARED or ROLLBACK PREPARED' FROM pg_prepared_xacts" \
+	" UNION ALL SELECT format('!table %s has no replica identity: its UPDATE and DELETE would fail;" \
+	" give it a primary key, or ALTER TABLE %1$s REPLICA IDENTITY FULL', c.oid::regclass)" \
+	"  FROM pg_class AS c WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'" \
+	"  AND (c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (" \
+	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary)" \
+	"   OR c.relreplident = 'i' AND NOT EXISTS (" \
+	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisreplident))" \
+	" UNION ALL SELECT format('!table %s is unlogged, and is not replicated: ALTER TABLE %1$s SET LOGGED'," \
+	"  oid::regclass) FROM pg_class WHERE relnamespace IN " OURS " AND relkind = 'r'" \
+	"  AND relpersistence = 'u'" \
+	" UNION ALL SELECT format('!%s and its child %s are not both in the moved schemas: detach one, or" \
+	" move it', i.inhparent::regclass, i.inhrelid::regclass) FROM pg_inherits AS i" \
+	"  JOIN pg_class AS c ON c.oid = i.inhrelid JOIN pg_class AS p ON p.oid = i.inhparent" \
+	"  WHERE c.relkind IN ('r', 'p', 'f')" \
+	"  AND (c.relnamespace IN " OURS ") <> (p.relnamespace IN " OURS ")" \
+	" UNION ALL SELECT format('!trigger %I of %s is ENABLE %s, and would fire for each row that is" \
+	" copied: ALTER TABLE %2$s ENABLE TRIGGER %1$I', t.tgname, t.tgrelid::regclass," \
+	"  CASE t.tgenabled WHEN 'A' THEN 'ALWAYS' ELSE 'REPLICA' END) FROM pg_trigger AS t" \
+	"  JOIN pg_class AS c ON c.oid = t.tgrelid WHERE c.relnamespace IN " OURS \
+	"  AND t.tgenabled IN ('A', 'R') AND NOT t.tgisinternal" \
+	" UNION ALL SELECT format('!foreign key %I of %s refers to %s, and crosses the schemas: ALTER TABLE" \
+	" %2$s DROP CONSTRAINT %1$I', k.conname, k.conrelid::regclass, k.confrelid::regclass)" \
+	"  FROM pg_constraint AS k JOIN pg_class AS t ON t.oid = k.conrelid" \
+	"  JOIN pg_class AS r ON r.oid = k.confrelid WHERE k.contype = 'f' AND k.conparentid = 0" \
+	"  AND (t.relnamespace IN " OURS ") <> (r.relnamespace IN " OURS ")" \
+	" UNION ALL SELECT format('!subscription %I writes to %s of the source: it would not follow the" \
+	" shard', s.subname, r.srrelid::regclass) FROM pg_subscription_rel AS r" \
+	"  JOIN pg_subscription AS s ON s.oid = r.srsubid JOIN pg_class AS c ON c.oid = r.srrelid" \
+	"  WHERE c.relnamespace IN " OURS \
+	" UNION ALL SELECT format('!function %I.instaid_move_guard() belongs to %s: drop it', n.nspname," \
+	"  pg_get_userbyid(p.proowner)) FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace" \
+	"  JOIN pg_roles AS r ON r.oid = p.proowner WHERE n.nspname = ANY ($1::text[])" \
+	"  AND p.proname = 'instaid_move_guard' AND NOT r.rolsuper AND r.rolname <> current_user" \
+	" UNION ALL SELECT format('!the lock table has no room for the %s relations of the shards: raise" \
+	" max_locks_per_transaction, and restart, or move fewer shards at once', n)" \
+	"  FROM (SELECT count(*) FROM pg_class WHERE relnamespace IN " OURS ") AS x (n)" \
+	"  WHERE n > current_setting('max_locks_per_transaction')::integer" \
+	"   * current_setting('max_connections')::integer / 2" \
+	" UNION ALL SELECT format('-publication %I also publishes %s, and will not follow the shard'," \
+	"  p.pubname, r.prrelid::regclass) FROM pg_publication_rel AS r" \
+	"  JOIN pg_publication AS p ON p.oid = r.prpubid JOIN pg_class AS c ON c.oid = r.prrelid" \
+	"  WHERE c.relnamespace IN " OURS " AND p.pubname !~ '^instaid_move_[0-9]+$'" \
+	" UNION ALL SELECT format('-materialized view %s arrives without rows: REFRESH it on the target'," \
+	"  oid::regclass) FROM pg_class WHERE relnamespace IN " OURS " AND relkind = 'm'" \
+	" UNION ALL SELECT format('-column %s of %s may name large objects, which do not move', a.attname," \
+	"  c.oid::regclass) FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid" \
+	"  JOIN pg_type AS t ON t.oid = a.atttypid WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'" \
+	"  AND a.attnum > 0 AND (t.oid = 'oid'::regtype OR t.typbasetype = 'oid'::regtype)" \
+	"  AND EXISTS (SELECT FROM pg_largeobject_metadata)" \
+	" UNION ALL SELECT format('-max_slot_wal_keep_size is %s: a copy that takes longer is lost, and" \
+	" begins again', current_setting('max_slot_wal_keep_size'))" \
+	"  WHERE current_setting('max_slot_wal_keep_size') <> '-1'"
+#define OBJECTS_USED \
+	"SELECT DISTINCT CASE WHEN t.oid IS NOT NULL THEN 'type ' ELSE 'function ' END ||" \
+	" COALESCE(t.oid::regtype::text, p.oid::regprocedure::text) COLLATE \"C\"" \
+	" FROM pg_depend AS d" \
+	" LEFT JOIN pg_type AS t ON d.refclassid = 'pg_type'::regclass AND t.oid = d.refobjid" \
+	" LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid" \
+	" JOIN pg_namespace AS n ON n.oid = COALESCE(t.typnamespace, p.pronamespace)" \
+	" WHERE (d.classid = 'pg_class'::regclass AND d.objid IN (SELECT oid FROM pg_class" \
+	"   WHERE relnamespace IN " OURS ")" \
+	"  OR d.classid = 'pg_proc'::regclass AND d.objid IN (SELECT oid FROM pg_proc" \
+	"   WHERE pronamespace IN " OURS ")" \
+	"  OR d.classid = 'pg_type'::regclass AND d.objid IN (SELECT oid FROM pg_type" \
+	"   WHERE typnamespace IN " OURS ")" \
+	"  OR d.classid = 'pg_attrdef'::regclass AND d.objid IN (SELECT a.oid FROM pg_attrdef AS a" \
+	"   JOIN pg_class AS c ON c.oid = a.adrelid WHERE c.relnamespace IN " OURS ")" \
+	"  OR d.classid = 'pg_constraint'::regclass AND d.objid IN (SELECT oid FROM pg_constraint" \
+	"   WHERE connamespace IN " OURS ")" \
+	"  OR d.classid = 'pg_trigger'::regclass AND d.objid IN (SELECT g.oid FROM pg_trigger AS g" \
+	"   JOIN pg_class AS c ON c.oid = g.tgrelid WHERE c.relnamespace IN " OURS ")" \
+	"  OR d.classid = 'pg_rewrite'::regclass AND d.objid IN (SELECT g.oid FROM pg_rewrite AS g" \
+	"   JOIN pg_class AS c ON c.oid = g.ev_class WHERE c.relnamespace IN " OURS "))" \
+	" AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')" \
+	" AND n.nspname <> ALL ($1::text[])" \
+	" UNION SELECT DISTINCT 'relation ' || r.oid::regclass::text COLLATE \"C\" FROM pg_depend AS d" \
+	" JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid" \
+	" JOIN pg_class AS v ON v.oid = w.ev_class AND v.relnamespace IN " OURS \
+	" JOIN pg_class AS r ON d.refclassid = 'pg_class'::regclass AND r.oid = d.refobjid" \
+	" JOIN pg_namespace AS n ON n.oid = r.relnamespace" \
+	" WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname <> ALL ($1::text[])" \
+	" UNION SELECT 'role ' || quote_ident(r.rolname) COLLATE \"C\" FROM pg_roles AS r" \
+	" WHERE r.rolname = current_user OR r.oid IN (" \
+	"  SELECT refobjid FROM pg_shdepend AS d WHERE d.dbid = " DATABASE \
+	"  AND d.refclassid = 'pg_authid'::regclass" \
+	"  AND (d.classid = 'pg_namespace'::regclass AND d.objid IN " OURS \
+	"   OR d.classid = 'pg_class'::regclass AND d.objid IN (SELECT oid FROM pg_class" \
+	"    WHERE relnamespace IN " OURS ")" \
+	"   OR d.classid = 'pg_proc'::regclass AND d.objid IN (SELECT oid FROM pg_proc" \
+	"    WHERE pronamespace IN " OURS ")" \
+	"   OR d.classid = 'pg_type'::regclass AND d.objid IN (SELECT oid FROM pg_type" \
+	"    WHERE typnamespace IN " OURS ")" \
+	"   OR d.classid = 'pg_policy'::regclass AND d.objid IN (SELECT y.oid FROM pg_policy AS y" \
+	"    JOIN pg_class AS c ON c.oid = y.polrelid WHERE c.relnamespace IN " OURS ")))" \
+	" ORDER BY 1"
+/* $1: such names */
+#define OBJECTS_MISSING \
+	"SELECT x FROM unnest($1::text[]) AS x WHERE CASE split_part(x, ' ', 1)" \
+	" WHEN 'role' THEN to_regrole(substr(x, 6)) IS NULL" \
+	" WHEN 'type' THEN to_regtype(substr(x, 6)) IS NULL" \
+	" WHEN 'relation' THEN to_regclass(substr(x, 10)) IS NULL" \
+	" ELSE to_regprocedure(substr(x, 10)) IS NULL END"
+#define CHECK_TARGET \
+	"SELECT '!' || current_user || ' is not a superuser of the target, which PostgreSQL 15 needs for a" \
+	" subscription: use a superuser' FROM pg_roles WHERE rolname = current_user AND NOT rolsuper" \
+	"  AND current_setting('server_version_num')::integer < 160000" \
+	" UNION ALL SELECT '!' || current_user || ' may not create subscriptions on the target: GRANT" \
+	" pg_create_subscription TO it, and CREATE on the database' FROM pg_roles" \
+	"  WHERE rolname = current_user AND NOT rolsuper" \
+	"  AND current_setting('server_version_num')::integer >= 160000" \
+	"  AND NOT (SELECT pg_has_role(r.oid, 'USAGE') FROM pg_roles AS r" \
+	"           WHERE r.rolname = 'pg_create_subscription')" \
+	" UNION ALL SELECT '!the target has ' || free || ' free logical replication workers, and a move" \
+	" needs 2: raise max_logical_replication_workers (' || m || '), and restart'" \
+	"  FROM (SELECT current_setting('max_logical_replication_workers')::integer - count(pid)," \
+	"        current_setting('max_logical_replication_workers') FROM pg_stat_subscription)" \
+	"   AS x (free, m) WHERE free < 2" \
+	" UNION ALL SELECT '!max_replication_slots of the target is ' || current_setting('max_replication_slots')" \
+	"  || ', and its subscriptions need one each, and one for each table that is copied: raise it, and" \
+	" restart' FROM (SELECT count(*) FROM pg_replication_origin) AS x (n)" \
+	"  WHERE current_setting('max_replication_slots')::integer - n < 2" \
+	" UNION ALL SELECT format('!schema %I exists on the target: drop or rename it there', nspname)" \
+	"  FROM pg_namespace WHERE nspname = ANY ($1::text[])" \
+	" UNION ALL SELECT format('!shard ID %s is schema %I on the target: only one of them can have it'," \
+	"  shard_id, schema_name) FROM instaid.shards WHERE shard_id = ANY ($2::integer[])" \
+	"  AND schema_name <> ALL ($1::text[])" \
+	" UNION ALL SELECT '-wal_retrieve_retry_interval of the target is '" \
+	"  || current_setting('wal_retrieve_retry_interval') || ': each move waits for that long; 100ms" \
+	" needs a reload only' WHERE (SELECT setting::integer FROM pg_settings" \
+	"  WHERE name = 'wal_retrieve_retry_interval') > 500" \
+	"  AND current_setting('server_version_num')::integer < 160000"
+
+/* the way back */
+#define CHECK_BACK_TARGET \
+	"SELECT '!wal_level of the target is ' || current_setting('wal_level') || ': set it to logical, and" \
+	" restart, or move with --one-way' WHERE current_setting('wal_level') <> 'logical'" \
+	" UNION ALL SELECT '!the target has no free replication slot for the way back: raise" \
+	" max_replication_slots, and restart, or move with --one-way' FROM pg_replication_slots" \
+	"  HAVING count(*) >= current_setting('max_replication_slots')::integer"
+
+#define EDITION \
+	"SELECT COALESCE((SELECT 'the extension ' || extversion FROM pg_extension WHERE extname = 'instaid')," \
+	" (SELECT 'the SQL edition ' || substring(obj_description(oid, 'pg_namespace'), '([0-9.]+), SQL')" \
+	"  FROM pg_namespace WHERE nspname = 'instaid_sql'), 'no instaid')"
+#define EDITION_OWNER \
+	"SELECT r.rolname FROM pg_namespace AS n JOIN pg_roles AS r ON r.oid = n.nspowner" \
+	" WHERE n.nspname = 'instaid' AND NOT r.rolsuper AND r.rolname <> current_user"
+#define ENCODING \
+	"SELECT concat_ws(', ', pg_encoding_to_char(encoding), datcollate, datctype)" \
+	" FROM pg_database WHERE datname = current_database()"
+
+/* How a copy goes */
+#define PROGRESS \
+	"SELECT count(*) FILTER (WHERE r.srsubstate = 'r'), count(*)," \
+	" pg_size_pretty(COALESCE(sum(pg_relation_size(r.srrelid)), 0))," \
+	" (SELECT apply_error_count + sync_error_count FROM pg_stat_subscription_stats WHERE subid = $1::oid)" \
+	" FROM pg_subscription_rel AS r WHERE r.srsubid = $1::oid"
+#define SLOT \
+	"SELECT active, wal_status, COALESCE(pg_current_wal_insert_lsn() - confirmed_flush_lsn, 0)," \
+	" pg_size_pretty(pg_current_wal_lsn() - restart_lsn), pg_current_wal_lsn() - restart_lsn" \
+	" FROM pg_replication_slots WHERE slot_name = $1 AND database = current_database()"
+
+#endif

@@ -1,0 +1,299 @@
+/*
+ * Connections to the two databases of a move, and their answers.
+ *
+ * A text of several commands goes to the server as one message: the server runs nothing
+ * after the first error, and never a COMMIT behind it.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "servers.h"
+
+/* Names mean the system's only, and values look alike on both sides. */
+#define SESSION \
+	"RESET ALL; SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;" \
+	"SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0;" \
+	"SET lock_timeout = '10s'; SET default_transaction_isolation = 'read committed';" \
+	"SET default_transaction_read_only = off; SET row_security = off;" \
+	"SET synchronous_commit = on; SET standard_conforming_strings = on;" \
+	"SET quote_all_identifiers = off; SET plan_cache_mode = force_generic_plan;" \
+	"SET client_encoding = 'UTF8'; SET DateStyle = 'ISO, YMD'; SET IntervalStyle = postgres;" \
+	"SET TimeZone = 'UTC'; SET extra_float_digits = 1; SET bytea_output = hex;" \
+	"SET lc_monetary = 'C'"
+
+char *
+fmt(const char *format,...)
+{
+	va_list		args;
+	char	   *text;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		abort();
+	va_end(args);
+	return text;
+}
+
+double
+now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+void
+nap(double seconds)
+{
+	struct timespec t = {(time_t) seconds, (long) ((seconds - (time_t) seconds) * 1e9)};
+
+	nanosleep(&t, NULL);
+}
+
+/* Tell the user, with the seconds since the start. */
+void
+say(const char *format,...)
+{
+	static double began;
+	va_list		args;
+
+	if (began == 0)
+		began = now();
+	printf("%8.2f  ", now() - began);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+	fflush(stdout);
+}
+
+/* what is still to be done if the program ends now */
+void		(*at_end) (void) = NULL;
+
+/* End with what happened, why, and what to do next. */
+void
+stop(int status, const char *what, const char *why, const char *next)
+{
+	fflush(stdout);
+	fprintf(stderr, "instaid-move: %s\n", what);
+	if (why)
+		fprintf(stderr, "  why:  %.*s\n", (int) strcspn(why, "\n"), why);
+	if (next)
+		fprintf(stderr, "  next: %s\n", next);
+	if (at_end)
+	{
+		void		(*last) (void) = at_end;
+
+		/* it can come here, too */
+		at_end = NULL;
+		last();
+	}
+	exit(status);
+}
+
+void
+prepare_session(Side *side, PGconn *conn)
+{
+	PGresult   *result = PQexec(conn, SESSION);
+
+	if (PQresultStatus(result) != PGRES_COMMAND_OK)
+		stop(FAILED, fmt("cannot prepare a session of the %s", side->name), PQerrorMessage(conn),
+			 NULL);
+	PQclear(result);
+	/* a session whose program was killed ends, even if it waits; not on every system */
+	PQclear(PQexec(conn, "SET client_connection_check_interval = '1s'"));
+	/* a wait for autovacuum ends it */
+	PQclear(PQexec(conn, "SET deadlock_timeout = '100ms'"));
+}
+
+PGconn *
+open_connection(Side *side)
+{
+	static const char *const keywords[] = {"dbname", "fallback_application_name", NULL};
+	const char *values[] = {side->conninfo, "instaid-move", NULL};
+	PGconn	   *conn = PQconnectdbParams(keywords, values, 1);
+
+	if (PQstatus(conn) != CONNECTION_OK)
+		stop(DISCONNECTED, fmt("cannot connect to the %s", side->name), PQerrorMessage(conn),
+			 "Run the same command again when it can.");
+	prepare_session(side, conn);
+	return conn;
+}
+
+/* Look at a result: end if the connection is lost, and keep the error if there is one. */
+static bool
+is_good(Side *side, PGconn *conn, PGresult *result)
+{
+	ExecStatusType status = PQresultStatus(result);
+	const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+
+	if (PQstatus(conn) != CONNECTION_OK)
+		stop(DISCONNECTED, fmt("the connection to the %s is lost", side->name),
+			 message ? message : PQerrorMessage(conn),
+			 "Run the same command again: it goes on from there. --status tells the state.");
+	if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
+		return true;
+	free(side->error);
+	side->error = fmt("%s: %s%s%s%s", side->name, message ? message : PQerrorMessage(conn),
+					  detail ? " (" : "", detail ? detail : "", detail ? ")" : "");
+	side->error[strcspn(side->error, "\n")] = '\0';
+	return false;
+}
+
+/*
+ * Run commands, in one transaction if they are several; false if one of them fails, and then
+ * nothing of them has happened.
+ */
+bool
+try(Side *side, const char *sql)
+{
+	PGresult   *result = PQexec(side->conn, sql);
+	bool		good = is_good(side, side->conn, result);
+
+	PQclear(result);
+	if (PQtransactionStatus(side->conn) == PQTRANS_INERROR)
+		PQclear(PQexec(side->conn, "ROLLBACK"));
+	return good;
+}
+
+void
+run(Side *side, const char *sql)
+{
+	if (!try(side, sql))
+		stop(FAILED, fmt("a command on the %s failed", side->name), side->error,
+			 "Remove the cause, and run the same command again, or --cancel.");
+}
+
+/* How many parameters, up to two, a query has */
+static int
+parameters(const char *sql)
+{
+	return strstr(sql, "$2") ? 2 : strstr(sql, "$1") ? 1 : 0;
+}
+
+/* Ask with up to two parameters; null if that fails. */
+PGresult *
+try_query(Side *side, const char *sql, const char *p1, const char *p2)
+{
+	const char *values[] = {p1, p2};
+	PGresult   *result = PQexecParams(side->conn, sql, parameters(sql), NULL, values, NULL, NULL, 0);
+
+	if (is_good(side, side->conn, result))
+		return result;
+	PQclear(result);
+	return NULL;
+}
+
+PGresult *
+query(Side *side, const char *sql, const char *p1, const char *p2)
+{
+	PGresult   *result = try_query(side, sql, p1, p2);
+
+	if (!result)
+		stop(FAILED, fmt("a query on the %s failed", side->name), side->error,
+			 "Remove the cause, and run the same command again, or --cancel.");
+	return result;
+}
+
+/* The first value of an answer, or null */
+char *
+value(Side *side, const char *sql, const char *p1, const char *p2)
+{
+	PGresult   *result = query(side, sql, p1, p2);
+	char	   *first = NULL;
+
+	if (PQntuples(result) > 0 && !PQgetisnull(result, 0, 0))
+		first = strdup(PQgetvalue(result, 0, 0));
+	PQclear(result);
+	return first;
+}
+
+/* Run each command that a query answers, in a transaction of its own. */
+bool
+run_each(Side *side, const char *sql, const char *p1, const char *p2)
+{
+	PGresult   *result = try_query(side, sql, p1, p2);
+	bool		good = result != NULL;
+
+	for (int i = 0; good && i < PQntuples(result); i++)
+		good = try(side, PQgetvalue(result, i, 0));
+	PQclear(result);
+	return good;
+}
+
+char *
+literal(Side *side, const char *text)
+{
+	return PQescapeLiteral(side->conn, text, strlen(text));
+}
+
+/* Ask without waiting; answer() waits. */
+void
+send_query(PGconn *conn, const char *sql, const char *p1)
+{
+	PQsendQueryParams(conn, sql, p1 ? 1 : 0, NULL, &p1, NULL, NULL, 0);
+}
+
+PGresult *
+answer(Side *side, PGconn *conn)
+{
+	PGresult   *result = PQgetResult(conn);
+
+	PQclear(PQgetResult(conn));
+	if (!is_good(side, conn, result))
+		stop(FAILED, fmt("a query on the %s failed", side->name), side->error, NULL);
+	return result;
+}
+
+/*
+ * Compare two answers of one column in the order of bytes.  Returns what only one has, a line
+ * each, up to a null.
+ */
+char	  **
+differences(PGresult *source, PGresult *target)
+{
+	int			s = 0,
+				t = 0,
+				n = 0;
+	char	  **lines = calloc(PQntuples(source) + PQntuples(target) + 1, sizeof(char *));
+
+	while (s < PQntuples(source) || t < PQntuples(target))
+	{
+		int			order = s == PQntuples(source) ? 1 : t == PQntuples(target) ? -1 :
+			strcmp(PQgetvalue(source, s, 0), PQgetvalue(target, t, 0));
+
+		if (order < 0)
+			lines[n++] = fmt("only on the source: %s", PQgetvalue(source, s, 0));
+		else if (order > 0)
+			lines[n++] = fmt("only on the target: %s", PQgetvalue(target, t, 0));
+		s += order <= 0;
+		t += order >= 0;
+	}
+	PQclear(source);
+	PQclear(target);
+	return lines;
+}
+
+/* Print some of these lines, and free them; returns how many they are. */
+int
+print_lines(char **lines, int at_most)
+{
+	int			n;
+
+	for (n = 0; lines[n]; n++)
+	{
+		if (n < at_most)
+			printf("  %s\n", lines[n]);
+		free(lines[n]);
+	}
+	if (n > at_most)
+		printf("  and %d more\n", n - at_most);
+	fflush(stdout);
+	free(lines);
+	return n;
+}

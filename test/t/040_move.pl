@@ -1,0 +1,777 @@
+# instaid-move between two servers, while clients write and note what was acknowledged: no
+# transaction is lost and none comes twice, whatever is killed at whatever step.  Then
+# each way in which a move could go wrong that the trials have found.
+#
+# only with FULL=1: either server is killed at every step, and a move is cancelled after each
+
+use strict;
+use warnings;
+
+use IPC::Open2 ();
+use IPC::Run ();
+use POSIX ();
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use Clients;
+use Docs;
+use SqlEdition;
+
+my @settings = ('wal_retrieve_retry_interval = 10ms', 'max_prepared_transactions = 5',
+	'max_replication_slots = 20', 'max_wal_senders = 20', 'fsync = off');
+my ($old, $new) = map { Clients::server($_, { allows_streaming => 'logical' }, @settings) }
+  'a', 'b';
+$_->safe_psql('postgres', 'CREATE ROLE app; CREATE ROLE reader; CREATE ROLE own LOGIN')
+  for $old, $new;
+
+# The program, and one that does something after a step
+my $tool = 'instaid-move';
+my $stepping = PostgreSQL::Test::Utils::tempdir . '/instaid-move';
+{
+	chomp(my ($include, $lib) = map { `$ENV{PG_CONFIG} $_` } '--includedir', '--libdir');
+	system('cc', '-O1', '-g', '-D_GNU_SOURCE', '-DINSTAID_MOVE_STEP=move_step', "-I$include",
+		'src/move/instaid-move.c', 'src/move/servers.c', 'test/lib/move_step.c', "-L$lib", '-lpq',
+		'-o', $stepping) == 0 or die 'cannot compile';
+}
+my @steps = slurp_file('src/move/instaid-move.c') =~ /\bstep\("([^"]+)"\)/g;
+
+my ($db, $from, $to) = ('postgres', $old, $new);
+my ($rc, $out, $err);
+# for a slow machine, where clients do not pause or shards are many
+my @slow = ('--max-stop', 60, '--max-wait', 300);
+
+# Run the program; returns its exit status, and sets $out and $err.
+sub im
+{
+	my (@args) = @_;
+	($out, $err) = ('', '');
+	my %at = ref $args[0] ? %{ shift @args } : ();
+	local $ENV{MOVE_AT} = $at{at} // '';
+	local $ENV{MOVE_DO} = $at{do} // 'kill -9 $PPID';
+	IPC::Run::run([ %at ? $stepping : $tool, '--from', $from->connstr($db), '--to',
+			$to->connstr($db), @args ], '<', \undef, '>', \$out, '2>', \$err,
+		IPC::Run::timeout(600));
+	note("instaid-move @args", %at ? " at $at{at}" : '', ": ", $? >> 8, $? & 127 ? ' killed' : '',
+		"\n$out$err") if $? || $ENV{VERBOSE_MOVE};
+	return $rc = $? & 127 ? -1 : $? >> 8;
+}
+# Set a parameter; returns when new sessions have it, because a reload only sends a signal.
+sub configure
+{
+	my ($node, $name, $value) = @_;
+	$node->append_conf('postgresql.conf', "$name = $value");
+	$node->reload;
+	$node->poll_query_until('postgres', "SELECT current_setting('$name') = '$value'")
+	  or die "$name is not $value";
+	return;
+}
+sub old { return $old->safe_psql($db, $_[0]) }
+sub new { return $new->safe_psql($db, $_[0]) }
+sub error_of { my ($node, $sql) = @_; return ($node->psql($db, $sql))[2] }
+
+# What a move must not leave behind, on both sides
+my $left = q{
+	SELECT 'slot ' || slot_name FROM pg_replication_slots
+	UNION ALL SELECT 'publication ' || pubname FROM pg_publication WHERE pubname ~ '^instaid_move'
+	UNION ALL SELECT 'subscription ' || subname FROM pg_subscription
+	UNION ALL SELECT 'guard ' || tgrelid::regclass FROM pg_trigger
+	WHERE tgname = 'instaid_move_guard'
+	UNION ALL SELECT 'guard ' || oid::regprocedure FROM pg_proc
+	WHERE proname = 'instaid_move_guard'};
+sub left { return join ' ', map { $_->safe_psql($db, $left) } $old, $new }
+# Which sides have a shard, and serve it
+sub places
+{
+	return join ' ', map { $_->safe_psql($db, q{SELECT string_agg(schema_name
+		|| CASE WHEN frozen THEN ' frozen' ELSE '' END, ',' ORDER BY schema_name)
+		FROM instaid.shards}) || '-' } $old, $new;
+}
+
+# The shell command that kills a server, and what starts it again
+sub kill_server { return 'kill -9 $(head -n 1 ' . $_[0]->data_dir . '/postmaster.pid)' }
+sub start_again
+{
+	my ($node) = @_;
+	for (1 .. 300)
+	{
+		$node->{_pid} = undef;
+		last if $node->start(fail_ok => 1);
+		sleep(0.1);
+	}
+	return;
+}
+
+my $schema = q{
+	SELECT instaid.create_shard('insta5', 5);
+	CREATE SEQUENCE insta5.likes_id_seq;
+	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), who integer,
+		n integer, serial integer GENERATED ALWAYS AS IDENTITY, twice bigint
+		GENERATED ALWAYS AS (n * 2) STORED);
+	CREATE TABLE insta5.likes (id bigint PRIMARY KEY DEFAULT insta5.next_id('insta5.likes_id_seq'),
+		photo_id bigint REFERENCES insta5.photos, place serial);
+	CREATE TABLE insta5.events (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer)
+		PARTITION BY RANGE (id);
+	CREATE TABLE insta5.events_1 PARTITION OF insta5.events DEFAULT;
+	CREATE TABLE insta5.counters (who integer PRIMARY KEY, n integer NOT NULL);
+	INSERT INTO insta5.counters SELECT generate_series(1, 100), 0;
+	COMMENT ON TABLE insta5.photos IS 'with a comment';
+	CREATE FUNCTION insta5.odd() RETURNS text LANGUAGE sql AS $f$ SELECT '
+\restrict me
+\unrestrict me
+' $f$;
+	GRANT USAGE ON SCHEMA insta5 TO app, reader;
+	GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA insta5 TO app;
+	GRANT UPDATE (n) ON insta5.photos TO reader;
+	GRANT USAGE ON ALL SEQUENCES IN SCHEMA insta5 TO app;
+	INSERT INTO insta5.photos (who, n) SELECT 0, generate_series(1, 3000)};
+
+#### Writers ####
+
+# A writer is a process with a psql.  A transaction inserts into three tables, in one of
+# two orders, and counts itself.  What was acknowledged is noted.  After 55000, or without the
+# shard, it goes on with the other server.
+package Writers;
+
+use Time::HiRes qw(sleep time);
+
+my $last_writer = 0;
+
+sub start
+{
+	my ($class, $count, $pause, @nodes) = @_;
+	my $self = bless { dir => PostgreSQL::Test::Utils::tempdir, pids => [],
+		who => [ map { ++$last_writer } 1 .. $count ] }, $class;
+	for my $who (@{ $self->{who} })
+	{
+		my $pid = fork // die;
+		push @{ $self->{pids} }, $pid;
+		next if $pid;
+		eval { work($self->{dir}, $who, $pause, map { $_->connstr($db) } @nodes) };
+		warn $@ if $@;
+		POSIX::_exit(0);
+	}
+	return $self;
+}
+
+sub work
+{
+	my ($dir, $who, $pause, @servers) = @_;
+	open my $ledger, '>', "$dir/$who" or die;
+	$ledger->autoflush;
+	my ($n, $at, $psql, $in, $refused) = (0, 0);
+	local $SIG{PIPE} = 'IGNORE';
+	open STDERR, '>', "$dir/$who.err";
+	my $parent = getppid;
+	while (!-e "$dir/stop" && getppid == $parent)
+	{
+		if (!$psql)
+		{
+			$psql = IPC::Open2::open2(my $reader, my $writer, 'psql', '-XAtq', '-v',
+				'VERBOSITY=sqlstate', '-d', $servers[$at]);
+			$in = [ $reader, $writer ];
+			$writer->autoflush;
+		}
+		$n++;
+		my @tables = ("INSERT INTO insta5.photos (who, n) VALUES ($who, $n)",
+			'INSERT INTO insta5.events (n) VALUES (1)',
+			"UPDATE insta5.counters SET n = n + 1 WHERE who = $who",
+			'INSERT INTO insta5.likes (photo_id) SELECT max(id) FROM insta5.photos');
+		@tables = reverse @tables if $who % 2;
+		print { $in->[1] } join('\; ', @tables,
+			"SELECT max(id) FROM insta5.photos WHERE who = $who")
+		  . ";\n\\echo state :SQLSTATE\n";
+		my ($state, $id);
+		while (my $line = readline $in->[0])
+		{
+			$id = $1 if $line =~ /^(\d+)$/;
+			$state = $1, last if $line =~ /^state (\w+)/;
+		}
+		if (defined $state && $state eq '00000')
+		{
+			print $ledger "$n $id\n";
+			printf $ledger "refused %.3f\n", time - $refused if $refused;
+			undef $refused;
+		}
+		else
+		{
+			print $ledger 'error ', $state // 'lost', "\n";
+			$refused //= time if ($state // '') eq '55000';
+			if (!defined $state || $state eq '08006' || $state =~ /^57P/)
+			{
+				close $_ for @$in;
+				waitpid $psql, 0;
+				undef $psql;
+				sleep(0.05);
+			}
+			elsif ($state =~ /^(55000|3F000|42P01)$/)
+			{
+				$at = 1 - $at;
+				close $_ for @$in;
+				waitpid $psql, 0;
+				undef $psql;
+				sleep(0.02);
+			}
+		}
+		sleep($pause * (0.5 + rand)) if $pause;
+	}
+	return;
+}
+
+# End them; returns how many transactions were acknowledged, and what is wrong with them on the
+# server that serves the shard now.
+sub stop
+{
+	my ($self, $node) = @_;
+	PostgreSQL::Test::Utils::append_to_file("$self->{dir}/stop", '');
+	waitpid $_, 0 for @{ $self->{pids} };
+	my (%acked, %ids, %errors, @refused, @wrong);
+	for my $who (@{ $self->{who} })
+	{
+		for (split /\n/, PostgreSQL::Test::Utils::slurp_file("$self->{dir}/$who"))
+		{
+			if (/^refused (.*)/) { push @refused, $1 }
+			elsif (/^error (.*)/) { $errors{$1}++ }
+			elsif (/^(\d+) (\d+)/)
+			{
+				$acked{"$who $1"} = 1;
+				push @wrong, "ID $2 came twice" if $ids{$2}++;
+			}
+		}
+	}
+	my %there;
+	for (split /\n/, $node->safe_psql($db,
+			q{SELECT who, n, count(*), min(id) FROM insta5.photos WHERE who > 0 GROUP BY 1, 2}))
+	{
+		my ($who, $n, $count, $id) = split /\|/;
+		$there{"$who $n"} = $id;
+		push @wrong, "$who $n is there $count times" if $count > 1;
+	}
+	push @wrong, map { "$_ is lost" } grep { !$there{$_} } sort keys %acked;
+	# as many rows in each table, and each identity value once
+	push @wrong, split /\n/, $node->safe_psql($db, q{
+		SELECT 'counter ' || c.who FROM insta5.counters AS c
+		WHERE n <> (SELECT count(*) FROM insta5.photos WHERE who = c.who)
+		UNION ALL SELECT 'likes' WHERE (SELECT count(*) FROM insta5.likes)
+			<> (SELECT sum(n) FROM insta5.counters)
+		UNION ALL SELECT 'events' WHERE (SELECT count(*) FROM insta5.events)
+			<> (SELECT sum(n) FROM insta5.counters)
+		UNION ALL SELECT 'serial' FROM insta5.photos GROUP BY serial HAVING count(*) > 1
+		UNION ALL SELECT 'place' FROM insta5.likes GROUP BY place HAVING count(*) > 1});
+	return {
+		count  => scalar keys %acked,
+		wrong  => join(', ', @wrong[ 0 .. ($#wrong > 9 ? 9 : $#wrong) ]),
+		errors => \%errors,
+		refused => [ sort { $a <=> $b } @refused ]
+	};
+}
+
+package main;
+
+#### A move, and back, while clients write ####
+
+old($schema);
+is(im('--check-only', 'insta5'), 0, 'nothing is in the way');
+is(left(), ' ', '... and nothing was changed');
+
+my $writers = Writers->start(4, 0, $old, $new);
+is(im('insta5', @slow), 0, 'a move while clients write without a pause');
+my $printed = $out;
+like($out, qr/verified: 4 tables, \d+ rows, the same/, '... and its rows are compared');
+is(places(), 'insta5 frozen insta5', '... and the shard is served by the target');
+like(error_of($old, 'INSERT INTO insta5.photos (id) VALUES (1)'), qr/shard insta5 is frozen/,
+	'... no more by the source, which refuses superusers');
+like(error_of($old, "$_ insta5.events_1" . (/DELETE|TRUNC/ ? '' : ' SET n = 1')),
+	qr/shard insta5 is frozen/, "... and their $_") for 'UPDATE', 'DELETE FROM', 'TRUNCATE';
+is(new(q{SELECT count(*) FROM pg_class WHERE relnamespace = 'insta5'::regnamespace
+	AND relkind = 'r' AND reltuples < 0}), 0, '... the target has statistics');
+is(im('insta5'), 0, '... the same command again finds nothing to do');
+like($out, qr/^[^\n]*insta5: moved, the target serves it; next: --finish, or --reverse\n\z/,
+	'... and says so');
+is(im('--cancel'), 5, '... which cannot be cancelled');
+sleep(0.3);
+is(im('--reverse', @slow), 0, 'back, with what was written meanwhile');
+is(places(), 'insta5 insta5 frozen', '... to the source');
+sleep(0.3);
+my $sum = $writers->stop($old);
+is($sum->{wrong}, '', "none of $sum->{count} transactions is lost, and none came twice");
+is(join(' ', grep { !/^(55000|3F000|42P01)$/ } keys %{ $sum->{errors} }), '',
+	'... and the clients saw no deadlock, and no error but that of a frozen shard');
+note("the longest wait after a refusal: $sum->{refused}[-1] s");
+
+is(im('--verify'), 0, '... and the copy has the same rows');
+like($out, qr/verified: 4 tables/, '... all');
+$writers = Writers->start(2, 0.01, $old, $new);
+is(im('--verify'), 0, '... also while clients write');
+is($writers->stop($old)->{wrong}, '', '... who lose nothing');
+
+# the page shows what it prints
+{
+	my ($page) = grep { $_->{shows} } section_blocks('docs/moving-a-shard.md', 'With one command');
+	# without seconds, counts and sizes
+	my $kinds = sub {
+		my ($text) = @_;
+		$text =~ s/^ *\d+\.\d\d  //mg;
+		$text =~ s/\d[\d.]*( kB| MB| bytes)?/N/g;
+		$text =~ s/tables?\b/tables/g;
+		return { map { $_ => 1 } split /\n/, $text };
+	};
+	my ($shown, $printed) = map { $kinds->($_) } $page->{shows}, $printed;
+	is(join(', ', grep { !$printed->{$_} } sort keys %$shown), '', 'the page shows what it prints');
+}
+
+# the copy and the way back end
+($from, $to) = ($new, $old);
+is(im('--finish'), 0, '--finish of the way back');
+is(places() . left(), 'insta5 - ', '... drops the copy, and leaves nothing');
+is(im('--finish'), 0, '... and again does nothing');
+($from, $to) = ($old, $new);
+
+#### Killed at each step ####
+
+# What is served, and where, after a kill and the same command again.  A move is killed at
+# each step in turn: each run goes on to the next step.
+sub killed_at_each
+{
+	my ($name, $do, $after, $args, @at) = @_;
+	my $reached = 0;
+	my @failed;
+	for my $at (@at)
+	{
+		my $got = im({ at => $at, do => $do }, @$args);
+		$after->() if $after;
+		$reached++ if $got == -1 || $got == 3;
+		push @failed, "$at: $got $err" unless $got == -1 || $got == 3 || $got == 0;
+	}
+	is(im(@$args), 0, "$name: ends well");
+	is("@failed", '', "$name: ... and each run was killed, or ended well");
+	return $reached;
+}
+my $serving = sub { return $_[0]->safe_psql($db, q{SELECT NOT frozen FROM instaid.shards}) };
+old('UPDATE insta5.counters SET n = 0; TRUNCATE insta5.photos, insta5.likes, insta5.events;');
+$writers = Writers->start(3, 0.02, $old, $new);
+my @ending = ('detached', 'slots dropped', 'copy dropped', 'guards dropped');
+my @moving = grep { my $s = $_; !grep { $s eq $_ } @ending, 'served again', 'way back dropped',
+	'taken back', 'refreshed' } @steps;
+my $n = killed_at_each('killed at each step', undef, undef, ['insta5'], 'begun', 'guards', 'slot',
+	'dumped', 'defined', 'enabled', 'refreshed', 'following',
+	grep { !/^(begun|guards|slot|dumped|defined|enabled|following)$/ } @moving);
+cmp_ok($n, '>=', @moving, "... at all of @moving");
+is(places(), 'insta5 frozen insta5', '... the target has it');
+$n = killed_at_each('--finish killed at each step', undef, undef, ['--finish'], @ending);
+is($n, @ending, '... at all');
+is(places() . left(), '- insta5 ', '... and nothing is left');
+$sum = $writers->stop($new);
+is($sum->{wrong}, '', "none of $sum->{count} transactions is lost, and none came twice");
+cmp_ok($sum->{count}, '>', 10, '... and the clients were served meanwhile');
+
+#### Servers killed ####
+
+($from, $to) = ($new, $old);
+for my $side ('source', 'target')
+{
+	$writers = Writers->start(3, 0.02, $old, $new);
+	my @at = $ENV{FULL} ? @moving : $side eq 'source' ? ('slot', 'stopped', 'switched')
+	  : ('defined', 'told', 'source marked');
+	my @failed;
+	for my $at (@at)
+	{
+		my $node = $side eq 'source' ? $from : $to;
+		my $got = im({ at => $at, do => kill_server($node) }, 'insta5');
+		start_again($node);
+		# a program that needs the server no more ends well
+		push @failed, "$at: $got" unless $got == 3 || $got == 1
+			|| $at =~ /^(publication dropped|way back enabled)$/;
+		# then a move of its own for each step
+		next unless $ENV{FULL};
+		$got = im('insta5');
+		push @failed, "after $at: $got" if $got;
+		sleep(0.1);
+		$got = im('--finish');
+		push @failed, "finished after $at: $got " . left() if $got || left() ne ' ';
+		($from, $to) = ($to, $from);
+	}
+	is("@failed", '', "the $side is killed after: @at");
+	is(im('insta5'), 0, '... and the same command again moves the shard');
+	sleep(0.2);
+	$sum = $writers->stop($to);
+	is($sum->{wrong}, '', "... none of $sum->{count} transactions is lost, and none came twice");
+	is(im('--finish'), 0, '... and it ends');
+	is(left(), ' ', '... with nothing left');
+	($from, $to) = ($to, $from);
+}
+
+#### Cancelled ####
+
+($from, $to) = ($old, $new) if places() =~ /^insta5 /;
+my @before = grep { !/^(switched|.* dropped|source marked|advanced|way back enabled)$/ } @moving;
+{
+	my $only = places() . left();
+	my @wrong;
+	for my $at ($ENV{FULL} ? @before : ('begun', 'slot', 'defined', 'way back', 'stopping', 'told'))
+	{
+		my $got = im({ at => $at }, 'insta5');
+		push @wrong, "$at: moved, $got" if $got != -1;
+		$got = im('--cancel');
+		push @wrong, "$at: --cancel $got" if $got;
+		my $now = places() . left();
+		push @wrong, "$at: $now" if $now ne $only;
+		push @wrong, "$at: no insert"
+		  if error_of($from, 'INSERT INTO insta5.photos (who) VALUES (0)');
+	}
+	is("@wrong", '', 'cancelled after a kill, both sides are as before');
+	im('--prepare', 'insta5');
+	is($rc, 0, '--prepare');
+	im({ at => $_ }, '--cancel') for 'served again', 'way back dropped', @ending;
+	is(im('--cancel'), 0, '--cancel killed at each step');
+	is(places() . left(), $only, '... leaves both sides as before');
+	is(im('--cancel'), 0, '... and again does nothing');
+}
+
+#### What else can happen ####
+
+($from, $to) = ($old, $new);
+
+# A database of this name on both servers, with a shard on the first
+sub fresh
+{
+	my ($name, $sql, %options) = @_;
+	$db = $name;
+	for my $node ($old, $new)
+	{
+		$node->safe_psql('postgres', "CREATE DATABASE $db");
+		$node->safe_psql($db, $options{install} // 'CREATE EXTENSION instaid');
+	}
+	old(q{SELECT instaid.create_shard('insta5', 5);
+		CREATE TABLE insta5.t (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
+		INSERT INTO insta5.t (n) SELECT generate_series(1, 100);} . ($sql // ''));
+	return;
+}
+sub ends { is(im('--finish'), 0, "$_[0]: --finish"); is(left(), ' ', '... leaves nothing'); return }
+
+# a session that holds what it is given
+sub holds
+{
+	my ($node, $sql) = @_;
+	my $session = Clients::session($node, $db);
+	$session->($sql);
+	return $session;
+}
+# the program in the background
+sub started
+{
+	my (@args) = @_;
+	my %run = (out => '');
+	$run{run} = IPC::Run::start([ $tool, '--from', $from->connstr($db), '--to', $to->connstr($db),
+		@args ], '<', \undef, '>', \$run{out}, '2>&1', IPC::Run::timeout(600));
+	return \%run;
+}
+sub ended { my ($run) = @_; $run->{run}->finish; return $? >> 8 }
+
+# What is not committed when it switches, and what was created meanwhile
+fresh('created', 'GRANT ALL ON SCHEMA insta5 TO app');
+is(im('--prepare', 'insta5'), 0, 'prepared');
+my $creator = holds($old, 'BEGIN; CREATE TABLE insta5.late (id bigint PRIMARY KEY);
+	INSERT INTO insta5.late VALUES (1)');
+is(im('--switch', '--max-wait', 1), 8, 'it waits for a table that is not committed yet');
+like($out . $err, qr/session \d+ creates something in the schema/, '... and says so');
+is(places(), 'insta5 insta5 frozen', '... while the source serves');
+$creator->('COMMIT');
+is(im(), 6, '... whose table is then missing');
+like($out, qr/only on the source: table insta5\.late/, '... and is named');
+new('CREATE TABLE insta5.late (id bigint PRIMARY KEY)');
+old('CREATE TABLE insta5.log (n integer); INSERT INTO insta5.log VALUES (1);
+	UPDATE insta5.log SET n = 2; DROP TABLE insta5.log; ALTER TABLE insta5.t ADD x integer;
+	UPDATE insta5.t SET x = n');
+is(im(), 6, 'a table without a key was updated and dropped, and another one altered');
+like($out, qr/only on the source: column insta5\.t\.x integer/, '... which is named');
+new('ALTER TABLE insta5.t ADD x integer');
+is(im('--max-wait', 30), 0, 'after the same on the target, it goes on');
+is(new('SELECT count(*) FROM insta5.late; SELECT count(x) FROM insta5.t'), "1\n100",
+	'... with the rows');
+new('ALTER TABLE insta5.t ADD y integer; CREATE TABLE insta5.newer ()');
+old('CREATE TABLE insta5.other (n integer)');
+is(im('--finish'), 6, '--finish keeps a table that the target lacks');
+like($err, qr/insta5\.other/, '... and names it');
+old('DROP TABLE insta5.other; CREATE VIEW public.v AS SELECT * FROM insta5.t');
+is(im('--finish'), 5, '... or what would be dropped with the schema');
+like($out, qr/view public\.v/, '... and names that');
+old('DROP VIEW public.v');
+ends('then');
+
+# Without deadlock, whatever clients hold; autovacuum does not hold it up
+fresh('held');
+$creator = holds($old, 'BEGIN; INSERT INTO insta5.t (n) VALUES (1)');
+is(im('--prepare', 'insta5', '--max-wait', 2), 8, 'a long transaction: no guard, for now');
+$creator->('COMMIT');
+is(im('--prepare'), 0, '... when it has ended');
+$creator = holds($old, 'BEGIN; INSERT INTO insta5.t (n) VALUES (2)');
+is(im('--switch', '--max-wait', 1, '--max-stop', 0.2), 8, '... nor is it stopped');
+is(places(), 'insta5 insta5 frozen', '... the source serves');
+$creator->('COMMIT');
+my $reader = holds($old, 'BEGIN; SELECT count(*) FROM insta5.t');
+my $late = holds($old, "BEGIN; SELECT pg_advisory_lock(7)");
+is(im('--switch'), 0, 'readers do not stop it');
+is(new('SELECT count(*) FROM insta5.t'), 102, '... all rows are there');
+is($reader->('SELECT count(*) FROM insta5.t; COMMIT'), '102', '... and reads go on');
+ends('held');
+
+# The router, and what fails while writes are refused
+fresh('hooked');
+my $told = PostgreSQL::Test::Utils::tempdir . '/told';
+my $hook = "echo \$INSTAID_MOVE \$INSTAID_MOVE_SHARDS >>$told";
+is(im('insta5', '--on-switch', "$hook; false"), 9, 'the router fails');
+is(slurp_file($told), "switch {insta5}\nback {insta5}\n", '... and is told that it goes back');
+is(places(), 'insta5 insta5 frozen', '... to the source');
+is(im('--on-switch', '[ $INSTAID_MOVE = back ] || sleep 60', '--max-stop', 3), 9,
+	'the router hangs');
+is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (3)'), '', '... and the source serves');
+$new->safe_psql($db, q{CREATE FUNCTION public.no() RETURNS event_trigger LANGUAGE plpgsql AS
+	$$ BEGIN RAISE 'not now'; END $$; CREATE EVENT TRIGGER no ON ddl_command_start
+	WHEN TAG IN ('ALTER SEQUENCE') EXECUTE FUNCTION public.no()});
+is(im('--max-wait', 5), 8, 'the target cannot thaw');
+like($err, qr/not now/, '... and it is said why');
+is(places(), 'insta5 insta5 frozen', '... and the source serves');
+new('DROP EVENT TRIGGER no');
+unlink $told;
+is(im('--on-switch', $hook), 0, 'then it switches');
+is(slurp_file($told), "switch {insta5}\n", '... and the router was told once');
+old(q{CREATE FUNCTION public.no() RETURNS event_trigger LANGUAGE plpgsql AS
+	$$ BEGIN RAISE 'not now'; END $$; CREATE EVENT TRIGGER no ON ddl_command_start
+	WHEN TAG IN ('DROP SCHEMA') EXECUTE FUNCTION public.no()});
+isnt(im('--finish'), 0, 'the source cannot be dropped: not finished');
+unlike($out, qr/finished/, '... and nothing else is said');
+old('DROP EVENT TRIGGER no');
+ends('hooked');
+
+# A target that goes while writes are refused
+fresh('gone');
+is(im({ at => 'stopped', do => kill_server($new) }, 'insta5'), 3,
+	'the target is killed while writes are refused');
+is(old('SELECT frozen FROM instaid.shards'), 'f', '... and the source serves again');
+is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (4)'), '', '... and takes writes');
+start_again($new);
+is(im(), 0, '... the same command again moves the shard');
+ends('gone');
+
+# As the owner of the shard on the source, who may replicate
+fresh('owned');
+$old->safe_psql('postgres', 'ALTER ROLE own REPLICATION; GRANT CREATE ON DATABASE owned TO own');
+old('DROP SCHEMA insta5 CASCADE; SET ROLE own; SELECT instaid.create_shard($$insta5$$, 5);
+	CREATE TABLE insta5.t (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
+	INSERT INTO insta5.t (n) SELECT generate_series(1, 10)');
+{
+	my @sides = ('--from', $old->connstr($db) . ' user=own', '--to', $new->connstr($db));
+	for my $args ([ '--one-way', 'insta5' ], ['--finish'])
+	{
+		IPC::Run::run([ $tool, @sides, @$args ], '<', \undef, '>', \$out, '2>', \$err);
+		is($? >> 8, 0, "as the owner: @$args") or diag("$out$err");
+	}
+	is(new(q{SELECT count(*), nspowner::regrole FROM insta5.t, pg_namespace WHERE nspname = 'insta5'
+		GROUP BY 2}) . left(), '10|own ', '... with its rows and its owner, and nothing left');
+}
+
+# Guards, statistics, rows that differ, the settings of the switch
+fresh('rows', q{CREATE TABLE insta5.p (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+	CREATE TABLE insta5.p1 PARTITION OF insta5.p DEFAULT});
+is(im({ at => 'stopped' }, 'insta5'), -1, 'killed while writes are refused');
+is(new('SELECT subsynccommit FROM pg_subscription'), 'local', '... the target confirms at once');
+like(error_of($_, 'INSERT INTO insta5.p1 VALUES (1)'), qr/shard insta5 is frozen/,
+	'... and both sides refuse rows of a partition') for $old, $new;
+is(im('--status'), 0, '--status');
+like($out, qr/insta5: stopping: the source refuses writes\n  serves:  none\n/, '... says so');
+new(q{SET session_replication_role = replica; UPDATE insta5.t SET n = 1000 WHERE n = 50;
+	DELETE FROM insta5.t WHERE n = 51; INSERT INTO insta5.t VALUES (7, 7)});
+is(im('--verify'), 6, 'rows that differ');
+is(() = $out =~ /^  only on the (?:source: row \(\d{19}\)|target: row \((?:7|\d{19})\))/mg, 4,
+	'... are named by their keys');
+is(im(), 6, 'the same command switches, and finds them');
+like($out, qr/table insta5\.t differs/, '... by itself');
+is(places(), 'insta5 frozen insta5', '... and the target serves');
+new(q{UPDATE insta5.t SET n = 50 WHERE n = 1000; DELETE FROM insta5.t WHERE n = 7});
+ends('rows');
+
+# Everything that would stop it, in one list
+fresh('listed', q{
+	CREATE TABLE insta5.nokey (n integer); CREATE UNLOGGED TABLE insta5.u (n integer PRIMARY KEY);
+	CREATE TABLE public.c (n integer PRIMARY KEY);
+	ALTER TABLE insta5.t ADD CONSTRAINT crosses FOREIGN KEY (n) REFERENCES public.c NOT VALID;
+	CREATE TABLE public.p (n integer PRIMARY KEY) PARTITION BY LIST (n);
+	CREATE TABLE insta5.p1 PARTITION OF public.p DEFAULT;
+	CREATE FUNCTION insta5.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+	CREATE TRIGGER always AFTER INSERT ON insta5.t FOR EACH ROW EXECUTE FUNCTION insta5.f();
+	ALTER TABLE insta5.t ENABLE ALWAYS TRIGGER always;
+	CREATE VIEW public.v AS SELECT id FROM insta5.t;
+	CREATE TYPE public.mood AS ENUM ('good'); CREATE TABLE insta5.m (id mood PRIMARY KEY);
+	CREATE ROLE only_here; GRANT SELECT ON insta5.t TO only_here;
+	CREATE MATERIALIZED VIEW insta5.mv AS SELECT 1 AS x;
+	CREATE PUBLICATION mine FOR TABLE insta5.t;});
+old('BEGIN; INSERT INTO public.c VALUES (1); PREPARE TRANSACTION $$pending$$');
+new(q{SELECT instaid.create_shard('other', 5)});
+configure($new, 'wal_retrieve_retry_interval', '5s');
+is(im('--check-only', 'insta5'), 5, 'everything that would stop it, at once');
+for my $fault ("! .*'pending', is open", '! table insta5.nokey has no replica identity',
+	'! table insta5.u is unlogged', '! foreign key crosses of insta5.t refers to c',
+	'! p and its child insta5.p1', '! trigger always of insta5.t is ENABLE ALWAYS',
+	'! view v of the source',
+	'! shard ID 5 is schema other', '! the target lacks.*role only_here.*type mood',
+	'- wal_retrieve_retry_interval of the target is 5s', '- materialized view insta5.mv',
+	'- publication mine also publishes insta5.t')
+{
+	like($out =~ s/public\.//gr, qr/^  $fault/m, "... $fault");
+}
+is(left(), 'publication mine ' =~ s/publication mine/ /r =~ s/^ +$/ /r, '... nothing was changed');
+$_->safe_psql($db, 'ROLLBACK PREPARED $$pending$$') for $old;
+old('DROP ROLE IF EXISTS nobody; REVOKE SELECT ON insta5.t FROM only_here; DROP ROLE only_here');
+configure($new, 'wal_retrieve_retry_interval', '10ms');
+{
+	local ($ENV{PGUSER}) = 'own';
+	my $roles = $from->connstr($db);
+	IPC::Run::run([ $tool, '--from', "$roles user=own", '--to', $to->connstr($db) . ' user=own',
+		'--check-only', 'insta5' ], '<', \undef, '>', \$out, '2>', \$err);
+	is($? >> 8, 5, 'a role without rights');
+	like($out, qr/^  ! own is not a superuser of the $_/m, "... is told of the $_")
+	  for 'source', 'target';
+}
+
+# Default privileges of the target
+fresh('privileges');
+new('ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO reader');
+is(im('insta5'), 6, 'default privileges of the target');
+like($out, qr/only on the target: table insta5\.t .*reader=r/, '... would change the rights');
+is(new("SELECT to_regnamespace('insta5')"), '', '... and nothing is left of it there');
+new('ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM reader');
+is(im(), 0, '... without them it goes on');
+ends('privileges');
+
+# A slot that is lost; slots of table copies
+fresh('lost');
+is(im('--prepare', 'insta5'), 0, 'prepared');
+new('ALTER SUBSCRIPTION instaid_move_5 DISABLE');
+configure($old, 'max_slot_wal_keep_size', '1MB');
+old(q{SELECT pg_logical_emit_message(false, '', repeat('x', 1000)); SELECT pg_switch_wal();
+	CHECKPOINT}) for 1 .. 3;
+$old->poll_query_until('postgres', "SELECT wal_status = 'lost' FROM pg_replication_slots")
+  or die 'the slot is not lost';
+is(im('--switch'), 2, '--switch of what does not follow');
+is(im(), 7, 'a slot that is lost');
+like($err, qr/lost.*\n.*max_slot_wal_keep_size.*\n.*--cancel/, '... is told, and what to do');
+configure($old, 'max_slot_wal_keep_size', '-1');
+is(im('--cancel'), 0, '... and cancelled');
+is(places() . left(), 'insta5 - ', '... with nothing left');
+is(im({ at => 'defined' }, 'insta5'), -1, 'a copy that fails');
+new('ALTER TABLE insta5.t ADD CONSTRAINT bad CHECK (n < 0);
+	ALTER SUBSCRIPTION instaid_move_5 ENABLE');
+new('ALTER SUBSCRIPTION instaid_move_5 REFRESH PUBLICATION');
+$old->poll_query_until($db, "SELECT count(*) > 0 FROM pg_replication_slots
+	WHERE slot_name ~ '_sync_'") or die 'no slot of a copy';
+is(im(), 6, '... by another definition');
+is(im('--cancel'), 0, '... is cancelled');
+is(places() . left(), 'insta5 - ', '... with nothing left');
+
+# One run at a time; a slot that waits for a transaction of another database
+my $here = $db;
+$db = 'held';
+my $other = holds($old, "BEGIN; CREATE TABLE x ()");
+$db = $here;
+my $waits = q{SELECT count(*) = 1 FROM pg_stat_activity
+	WHERE query ~ 'create_logical' AND wait_event_type = 'Lock' AND pid <> pg_backend_pid()};
+my $first = started('insta5');
+$old->poll_query_until($db, $waits) or die;
+is(im('insta5'), 4, 'a second run');
+like($err, qr/another run is moving insta5\n.*Session \d+ of the source/, '... names the first');
+$first->{run}->kill_kill;
+is($old->poll_query_until($db, "SELECT count(*) = 0 FROM pg_locks WHERE locktype = 'advisory'
+	AND database = (SELECT oid FROM pg_database WHERE datname = '$db')"), 1,
+	'the session of a killed run ends, though it waits');
+$first = started('insta5');
+$old->poll_query_until($db, $waits) or die;
+my $second = started('insta5', '--take-over');
+ended($first);
+like($first->{out}, qr/terminating connection due to administrator command/,
+	'--take-over ends the first');
+$other->('COMMIT');
+is(ended($second), 0, '... and moves the shard');
+ends('taken over');
+
+# A shard that was frozen; a name that needs quotes; patterns; sequences; one server
+fresh('many', q{CALL instaid.create_shards('user%s', 100, 119);
+	DO $$ BEGIN FOR i IN 100..119 LOOP EXECUTE format('CREATE TABLE user%s.t (id bigint PRIMARY KEY
+		DEFAULT user%1$s.next_id(), n serial); INSERT INTO user%1$s.t DEFAULT VALUES', i);
+	END LOOP; END $$;
+	CREATE SEQUENCE user100.down INCREMENT -1; SELECT nextval('user100.down');
+	CREATE SEQUENCE user100.unused;
+	SELECT instaid.freeze_shard('user101');
+	SELECT instaid.create_shard('we"ird ''x'' \5', 7);
+	CREATE TABLE "we""ird 'x' \5"."T ""1" (id bigint PRIMARY KEY
+		DEFAULT "we""ird 'x' \5".next_id());
+	INSERT INTO "we""ird 'x' \5"."T ""1" DEFAULT VALUES});
+is(im('user%', q{we"ird 'x' \5}, @slow), 0, '21 shards in one move');
+like($out, qr/verified: 21 tables, 21 rows/, '... all');
+is(new(q{SELECT string_agg(schema_name, ' ') FROM instaid.shards WHERE frozen;
+	SELECT last_value, is_called FROM user100.down; SELECT is_called FROM user100.unused;
+	INSERT INTO user102.t DEFAULT VALUES RETURNING n}), "user101\n-1|t\nf\n2",
+	'... the frozen one stays frozen, and sequences go on');
+is(im('--status', 'user100'), 0, '--status');
+like($out, qr/^21 shards: moved, the target serves it/, '... of all');
+is(im('--finish', 'user%'), 2, '... a part of which is not finished');
+is(im('--reverse', @slow), 0, '... they come back');
+is(old(q{SELECT count(*) FROM instaid.shards WHERE NOT frozen; SELECT max(n) FROM user102.t;
+	SELECT last_value FROM user100.down}), "21\n2\n-1", '... as they were');
+($from, $to) = ($new, $old);
+is(im('--cancel'), 5, '... are not cancelled where they are served');
+($from, $to) = ($old, $new);
+is(im('--cancel'), 0, '... but here');
+is(left(), ' ', '... and nothing is left');
+{
+	my $half = $old->safe_psql('postgres', 'CREATE DATABASE half');
+	$old->safe_psql('half', 'CREATE EXTENSION instaid');
+	my @sides = ('--from', $old->connstr($db), '--to', $old->connstr('half'));
+	$old->command_ok([ $tool, @sides, 'insta5', '--one-way' ], 'two databases of one server');
+	$old->command_ok([ $tool, @sides, '--finish' ], '... ends');
+	is($old->safe_psql('half', 'SELECT count(*) FROM insta5.t; INSERT INTO insta5.t (n) VALUES (1)'
+		  . ' RETURNING n') . left(), "100\n1 ", '... with all rows, and nothing left');
+}
+
+# Two targets, and the other direction, at once
+fresh('twice');
+$new->safe_psql('postgres', 'CREATE DATABASE third');
+$new->safe_psql('third', 'CREATE EXTENSION instaid');
+is(im('--prepare', 'insta5'), 0, 'prepared');
+$old->command_fails_like([ $tool, '--from', $old->connstr($db), '--to', $new->connstr('third'),
+		'insta5' ],
+	qr/a shard of insta5 is in another move/, '... a shard does not move to two targets');
+($from, $to) = ($new, $old);
+is(im('insta5'), 5, '... nor back and forth');
+($from, $to) = ($old, $new);
+is(im('--cancel'), 0, '... and it is cancelled');
+
+# The SQL edition, from edition to edition, and mixed
+fresh('edition', undef, install => SqlEdition::changed());
+is(im('insta5'), 0, 'the SQL edition');
+is(places(), 'insta5 frozen insta5', '... serves on the target');
+like(error_of($old, 'SELECT insta5.next_id()'), qr/shard insta5 is frozen/,
+	'... not on the source');
+is(new("INSERT INTO insta5.t (n) VALUES (1); SELECT count(*), count(DISTINCT id) FROM insta5.t"),
+	'101|101', '... with all rows');
+is(im('--reverse'), 0, '... and back');
+is(old("INSERT INTO insta5.t (n) VALUES (1); SELECT count(*), count(DISTINCT id) FROM insta5.t"),
+	'102|102', '... with all rows');
+is(im('--cancel'), 0, '... and ends');
+is(left(), ' ', '... with nothing left');
+$new->safe_psql('postgres', 'DROP DATABASE edition');
+$new->safe_psql('postgres', 'CREATE DATABASE edition');
+$new->safe_psql('edition', 'CREATE EXTENSION instaid');
+is(im('--check-only', 'insta5'), 5, 'from one edition to the other');
+like($out, qr/! the source has the SQL edition 1\.0, and the target the extension 1\.0/,
+	'... is refused');
+
+# Usage
+is(im('nothing'), 5, 'no such shard');
+is(im(), 2, 'no shard');
+is(im('--prepare', '--switch'), 2, 'two commands');
+is(im('--finish', 'insta5'), 0, 'nothing to finish');
+$from = $to;
+is(im('insta5'), 2, 'one database');
+
+done_testing();
