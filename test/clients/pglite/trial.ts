@@ -133,10 +133,10 @@ await trial('fake timers: a clock that is set back and forth', async () => {
   }
   areNewIds(ids.map((r) => r.id), 18);
 });
-await trial('fake timers 34.8 years before the last ID', async () => {
+await trial('fake timers at 1970', async () => {
   Date.now = () => 0;
-  await query(insert);
-}, 'bigint out of range');
+  areNewIds([(await query(insert))[0].id], 1);
+});
 Date.now = now;
 
 await db.close();
