@@ -111,7 +111,8 @@ sub follow
 {
 	my ($blocks, %nodes) = @_;
 	local @ENV{ map { uc } keys %nodes } = map { $_->connstr('postgres') =~ s/'//gr } values %nodes;
-	local $ENV{PGOPTIONS} = '-c search_path=pg_catalog';	# as the page does
+	# as the page does that moves shards from one to the other
+	local $ENV{PGOPTIONS} = $nodes{source} ? '-c search_path=pg_catalog' : $ENV{PGOPTIONS} // '';
 	for my $block (@$blocks)
 	{
 		my ($text, $node) = ($block->{text}, $nodes{ $block->{server} });
