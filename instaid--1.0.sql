@@ -2776,13 +2776,16 @@ BEGIN
                              schema_name), HINT = 'Try again.';
     END IF;
 
-    -- With another argument than its default, the function could mean another shard.
+    -- With another argument than its default, the function could mean another shard.  Any role can
+    -- write such a default.
     SELECT p.oid, format('%s.%I', a.adrelid::regclass, t.attname) AS name INTO part
     FROM pg_proc AS p JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass
                                          AND d.refobjid = p.oid
          JOIN pg_attrdef AS a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
          JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+         JOIN pg_class AS c ON c.oid = a.adrelid
     WHERE p.oid = ANY (functions) AND p.pronargs > 0
+      AND instaid._can_trust(main.owner, c.relowner)
       AND a.adbin::text ~ format(':funcid %s [^({]*:args [(]', p.oid) LIMIT 1;
     IF FOUND THEN
         RAISE invalid_parameter_value USING

@@ -259,6 +259,13 @@ for my $role ('alice', 'superuser')
 }
 $holder->('ROLLBACK; RESET ROLE');
 gained_nothing('... and runs no code of theirs');
+# ... and a default of hers that passes an argument keeps nobody from adopting
+run_as('alice', $db, published('a9', 9, '') =~ s/next_id\(\)/new_id(n integer DEFAULT 1)/r
+	. 'GRANT USAGE ON SCHEMA a9 TO PUBLIC');
+run_as('mallory', $db, 'CREATE TABLE m.passes (id bigint DEFAULT a9.new_id(7))');
+like(as_superuser($db, q{BEGIN; SELECT instaid.adopt_shard('a9');
+	SELECT shard_id FROM instaid.shards WHERE schema_name = 'a9'; ROLLBACK}), qr/^9$/m,
+	'adopt_shard() does not mind what argument she passes');
 # ... and a superuser's function in mallory's schema is not called by its name, which she can
 # give to another one while adopt_shard() waits for her table
 run_as('mallory', $db, 'CREATE SCHEMA m11; GRANT ALL ON SCHEMA m11 TO PUBLIC');
