@@ -22,7 +22,8 @@ my $of_postgresql = qr/^(?:permission\ denied\ for\ (?:database|schema|parameter
 	| value\ for\ domain\ [\w.]+\ violates\ check\ constraint\ "is_a_sequence_of_this_shard"
 	| partition\ "\w+"\ would\ overlap\ partition\ "\w+"
 	| START\ value\ \(\d+\)\ cannot\ be\ greater\ than\ MAXVALUE\ \(\d+\)
-	| cannot\ execute\ [\w.]+\(\)\ (?:in\ a\ read-only\ transaction|during\ a\ parallel\ operation)
+	| cannot\ execute\ [\w.() ]+\ (?:in\ a\ read-only\ transaction|during\ recovery
+		|during\ a\ parallel\ operation)
 	| schema\ "\w+"\ does\ not\ exist
 	| invalid\ transaction\ termination
 	| canceling\ statement\ due\ to\ lock\ timeout
