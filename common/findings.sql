@@ -125,6 +125,23 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
         FROM holder AS h JOIN pg_constraint AS f ON f.confrelid = h.relid
              CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS k (attnum, refers_to)
         WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum),
+    -- DROP SEQUENCE ... CASCADE drops a shard with the defaults of its columns, and leaves only
+    -- their values, which ANALYZE has noted: IDs of a shard have all the same bits in the middle.
+    -- These are the columns that can be such.
+    bare AS MATERIALIZED (
+        SELECT n.nspname AS schema_name, c.relname AS table_name, a.attname AS column_name
+        FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
+        WHERE x.indisunique AND x.indnkeyatts = 1 AND c.relkind IN ('r', 'p')
+          AND c.relpersistence <> 't' AND NOT c.relispartition
+          -- a name is looked up once, and not for each column
+          AND a.atttypid IN ('bigint'::regtype,
+                             (SELECT COALESCE(to_regtype('instaid.id'), 'bigint')))
+          AND NOT a.atthasdef AND a.attidentity = '' AND n.nspname !~ '^pg_'
+          AND NOT EXISTS (SELECT FROM shard AS s WHERE s.schema = n.oid)
+          AND NOT EXISTS (SELECT FROM pg_constraint AS f WHERE f.conrelid = c.oid
+                          AND f.contype = 'f' AND a.attnum = ANY (f.conkey))),
     -- Tables partitioned by range of their IDs.  takes_now is null if list_partitions() reads no
     -- bounds, as those of a domain.
     parted AS MATERIALIZED (
@@ -227,36 +244,27 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
         SELECT FROM pg_index AS x WHERE x.indrelid = i.relid AND x.indisunique AND x.indisvalid
         AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL)
     UNION ALL
-    -- DROP SEQUENCE ... CASCADE drops a shard with the defaults of its columns, and leaves only
-    -- their values, which ANALYZE has noted: IDs of a shard have all the same bits in the middle.
-    SELECT 'lost_default', 'warning', quote_ident(n.nspname),
+    SELECT 'lost_default', 'warning', quote_ident(b.schema_name),
            format('has IDs of shard %s, which this database does not have, in columns without'
                   ' default: %s', v.shard_id,
-                  string_agg(DISTINCT format('%I.%I', c.relname, a.attname), ', ')),
+                  string_agg(DISTINCT format('%I.%I', b.table_name, b.column_name), ', ')),
            format('If their shard was dropped, let the owner of the schema run: SELECT'
                   ' instaid.create_shard(%L, %s); %s -- Pass the epoch that it had, if it is not'
-                  ' the default.', n.nspname, v.shard_id,
+                  ' the default.', b.schema_name, v.shard_id,
                   string_agg(DISTINCT format('SELECT * FROM instaid.adopt_column(%L, %L);',
-                                             format('%I.%I', n.nspname, c.relname), a.attname),
-                             ' '))
-    FROM pg_stats AS p JOIN pg_namespace AS n ON n.nspname = p.schemaname
-         JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = p.tablename
-         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = p.attname
-         JOIN pg_index AS x ON x.indrelid = c.oid AND x.indkey[0] = a.attnum
-                           AND x.indisunique AND x.indnkeyatts = 1
+                                             format('%I.%I', b.schema_name, b.table_name),
+                                             b.column_name), ' '))
+    FROM bare AS b JOIN pg_stats AS p ON p.schemaname = b.schema_name
+                       AND p.tablename = b.table_name AND p.attname = b.column_name
          CROSS JOIN LATERAL (
-        SELECT instaid.extract_shard_id(min(b.id))
-        FROM unnest(CASE WHEN a.atttypid IN ('bigint'::regtype,
-                                             COALESCE(to_regtype('instaid.id'), 'bigint'))
-                         THEN p.histogram_bounds::text::bigint[] END) AS b (id)
-        HAVING count(*) >= 10 AND min(b.id) >= 1::bigint << 40
-           AND count(DISTINCT instaid.extract_shard_id(b.id)) = 1) AS v (shard_id)
-    WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND NOT c.relispartition
-      AND NOT a.atthasdef AND a.attidentity = '' AND NOT EXISTS (
-          SELECT FROM shard AS s WHERE s.schema = n.oid OR s.shard_id = v.shard_id)
-      AND NOT EXISTS (SELECT FROM pg_constraint AS f WHERE f.conrelid = c.oid
-                      AND f.contype = 'f' AND a.attnum = ANY (f.conkey))
-    GROUP BY n.nspname, v.shard_id
+        SELECT instaid.extract_shard_id(min(h.id))
+        -- read for these columns only: others have other types
+        FROM unnest(CASE WHEN b.column_name IS NOT NULL
+                         THEN p.histogram_bounds::text::bigint[] END) AS h (id)
+        HAVING count(*) >= 10 AND min(h.id) >= 1::bigint << 40
+           AND count(DISTINCT instaid.extract_shard_id(h.id)) = 1) AS v (shard_id)
+    WHERE NOT EXISTS (SELECT FROM shard AS s WHERE s.shard_id = v.shard_id)
+    GROUP BY b.schema_name, v.shard_id
     UNION ALL
     SELECT 'no_partition', 'error', p.name, 'no partition takes the IDs of now: INSERT fails',
            p.cure
