@@ -155,6 +155,7 @@ by_prefix()
 		global=$(dirname "$("$copy" --pgxs)")/../Makefile.global &&
 		sed -e 's,^datarootdir := /.*,datarootdir := ${prefix}/share,' \
 			-e 's,^datadir := /.*,datadir := ${datarootdir},' \
+			-e 's,^bindir := /.*,bindir := ${exec_prefix}/bin,' \
 			-e 's,^libdir := /.*,libdir := ${exec_prefix}/lib,' \
 			-e 's,^override pkglibdir := /.*,override pkglibdir := $(pkglibdir)/postgresql,' \
 			"$global" >"$work/global" && rm "$global" && cp "$work/global" "$global" &&
