@@ -1079,12 +1079,11 @@ END $$;
 CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
 COMMENT ON FOREIGN DATA WRAPPER instaid IS 'the servers that issue values of tickets';
 
--- The position of a ticket, for the view instaid.tickets; with a source, also which servers cannot
--- be asked, and why, if the role may see it, and whether the library instaid_sources is preloaded,
--- as it must be.
+-- The position of a ticket, for the view instaid.tickets; with a source, also its servers, and
+-- whether the library instaid_sources is preloaded, as it must be.
 CREATE FUNCTION instaid._ticket_state(
     ticket regclass, OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean,
-    OUT source text, OUT step bigint, OUT failure text, OUT is_preloaded boolean)
+    OUT source text, OUT step bigint, OUT is_preloaded boolean)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_ticket_state';
 
 CREATE VIEW instaid.tickets AS
@@ -1794,13 +1793,6 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND n.nspname !~ '^pg_'
       AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0
     UNION ALL
-    SELECT 'sql_edition_function', 'warning',
-           format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)),
-           'is left over from the SQL edition', 'When no column or function uses it any more, drop'
-           ' it, or the type id_sequence of its schema.'
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE p.proname ~ '^sql_edition_next_ids?$' AND strpos(p.prosrc, 'instaid_sql._') > 0
-    UNION ALL
     -- pg_upgrade creates the members of an extension one by one: types first, and then casts.
     -- PostgreSQL notes no dependency of an expression on a cast.
     SELECT 'upgrade_order', 'warning', r.name,
@@ -1840,8 +1832,6 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
          CROSS JOIN LATERAL (VALUES
         ('ticket_off_stripe', 'warning', t.off_stripe, 'stands at a value of another server',
          format('SELECT instaid.next_ticket(%L);', t.name)),
-        ('ticket_source', 'error', s.failure IS NOT NULL, 'cannot ask ' || s.failure,
-         'If its owner may use that server, create or grant what is missing.'),
         ('not_preloaded', 'error', NOT s.is_preloaded,
          'has a source, and the library instaid_sources is not preloaded: next_ticket() fails',
          'Install instaid_sources if this server lacks it, add it to shared_preload_libraries, and'
@@ -2018,32 +2008,6 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     WHERE s.has_sequence AND NOT d.is_partition AND NOT EXISTS (
         SELECT FROM pg_depend AS f WHERE f.classid = p.classid AND f.objid = p.objid
                                      AND f.refclassid = 'pg_proc'::regclass)
-    UNION ALL
-    -- LIKE ... INCLUDING ALL copies such a CHECK, too.  What is parsed is not deparsed: the number
-    -- is read from the bytes of a constant, which begin or end with it as the machine has it.
-    SELECT 'foreign_check', 'error', format('%s.%I', i.table_name, k.conname),
-           format('it refuses the IDs of shard %s for %s, and wants those of shard %s',
-                  s.shard_id, i.column_name, w.shard_id),
-           format('ALTER TABLE %s DROP CONSTRAINT %I;', i.table_name, k.conname)
-    FROM id_column AS i LEFT JOIN shard AS o ON o.schema = i.schema AND NOT o.frozen
-         JOIN shard AS s ON s.schema = COALESCE(o.schema, i.maker)
-         JOIN pg_constraint AS k ON k.conrelid = i.relid AND k.contype = 'c' AND k.conislocal
-         JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
-                            AND d.refclassid = 'pg_proc'::regclass
-                            AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure
-         CROSS JOIN LATERAL regexp_match(
-             CASE WHEN octet_length(k.conbin::text) < 10000 THEN k.conbin::text END,
-             -- extract_shard_id(column) = number, and nothing else; the column can have a cast
-             format('^{OPEXPR :opno %s [^{]*{FUNCEXPR :funcid %s [^{]*(?:{RELABELTYPE :arg )?'
-                    '{VAR :varno 1 :varattno %s [^{]*{CONST :consttype %s [^{]*'
-                    ':constvalue 4 [[] ([-0-9 ]+) []]}[^{]*$',
-                    'pg_catalog.=(integer, integer)'::regoperator::oid, d.refobjid, i.attnum,
-                    'integer'::regtype::oid)) AS m (bytes)
-         CROSS JOIN LATERAL (
-             SELECT sum((b.byte::bigint & 255) << (8 * LEAST(b.place - 1, 8 - b.place))::integer)
-             FROM unnest(string_to_array(m.bytes[1], ' ')) WITH ORDINALITY AS b (byte, place))
-                            AS w (shard_id)
-    WHERE NOT i.is_partition AND w.shard_id <> s.shard_id
     UNION ALL
     -- Its code runs with the rights of all who insert.
     SELECT 'foreign_function', 'warning', i.name,

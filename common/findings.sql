@@ -169,32 +169,6 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
         SELECT FROM pg_depend AS f WHERE f.classid = p.classid AND f.objid = p.objid
                                      AND f.refclassid = 'pg_proc'::regclass)
     UNION ALL
-    -- LIKE ... INCLUDING ALL copies such a CHECK, too.  What is parsed is not deparsed: the number
-    -- is read from the bytes of a constant, which begin or end with it as the machine has it.
-    SELECT 'foreign_check', 'error', format('%s.%I', i.table_name, k.conname),
-           format('it refuses the IDs of shard %s for %s, and wants those of shard %s',
-                  s.shard_id, i.column_name, w.shard_id),
-           format('ALTER TABLE %s DROP CONSTRAINT %I;', i.table_name, k.conname)
-    FROM id_column AS i LEFT JOIN shard AS o ON o.schema = i.schema AND NOT o.frozen
-         JOIN shard AS s ON s.schema = COALESCE(o.schema, i.maker)
-         JOIN pg_constraint AS k ON k.conrelid = i.relid AND k.contype = 'c' AND k.conislocal
-         JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
-                            AND d.refclassid = 'pg_proc'::regclass
-                            AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure
-         CROSS JOIN LATERAL regexp_match(
-             CASE WHEN octet_length(k.conbin::text) < 10000 THEN k.conbin::text END,
-             -- extract_shard_id(column) = number, and nothing else; the column can have a cast
-             format('^{OPEXPR :opno %s [^{]*{FUNCEXPR :funcid %s [^{]*(?:{RELABELTYPE :arg )?'
-                    '{VAR :varno 1 :varattno %s [^{]*{CONST :consttype %s [^{]*'
-                    ':constvalue 4 [[] ([-0-9 ]+) []]}[^{]*$',
-                    'pg_catalog.=(integer, integer)'::regoperator::oid, d.refobjid, i.attnum,
-                    'integer'::regtype::oid)) AS m (bytes)
-         CROSS JOIN LATERAL (
-             SELECT sum((b.byte::bigint & 255) << (8 * LEAST(b.place - 1, 8 - b.place))::integer)
-             FROM unnest(string_to_array(m.bytes[1], ' ')) WITH ORDINALITY AS b (byte, place))
-                            AS w (shard_id)
-    WHERE NOT i.is_partition AND w.shard_id <> s.shard_id
-    UNION ALL
     -- Its code runs with the rights of all who insert.
     SELECT 'foreign_function', 'warning', i.name,
            format('role %s could replace the function of its default', r.names),

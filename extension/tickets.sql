@@ -60,12 +60,11 @@ END $$;
 CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
 COMMENT ON FOREIGN DATA WRAPPER instaid IS 'the servers that issue values of tickets';
 
--- The position of a ticket, for the view instaid.tickets; with a source, also which servers cannot
--- be asked, and why, if the role may see it, and whether the library instaid_sources is preloaded,
--- as it must be.
+-- The position of a ticket, for the view instaid.tickets; with a source, also its servers, and
+-- whether the library instaid_sources is preloaded, as it must be.
 CREATE FUNCTION instaid._ticket_state(
     ticket regclass, OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean,
-    OUT source text, OUT step bigint, OUT failure text, OUT is_preloaded boolean)
+    OUT source text, OUT step bigint, OUT is_preloaded boolean)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_ticket_state';
 
 CREATE VIEW instaid.tickets AS

@@ -588,8 +588,6 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 		CREATE TABLE h.p3_all PARTITION OF h.p3 FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
 		CREATE TABLE h.refers (id bigint REFERENCES h.p3_all CHECK (m.gain(id) = 1));
 		CREATE INDEX ON h.refers ((m.gain()));
-		CREATE TABLE h.checked (LIKE h.p0 INCLUDING ALL,
-			CHECK (instaid.extract_shard_id(id) = 5));
 		ALTER SEQUENCE q1.table_id_seq INCREMENT 2;
 		SELECT setval(seqrelid, seqmax) FROM pg_sequence
 		WHERE seqrelid = 'q2.table_id_seq'::regclass;
@@ -610,8 +608,6 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 		ALTER FUNCTION q9.next_ids(integer, regclass) RENAME TO many;
 		CREATE FUNCTION x.next_ids(integer, integer) RETURNS SETOF bigint LANGUAGE plpgsql
 			AS 'BEGIN PERFORM m.attempt(), instaid_sql._next_ids(1); END';
-		CREATE FUNCTION x.sql_edition_next_id() RETURNS bigint LANGUAGE plpgsql
-			AS 'BEGIN PERFORM m.attempt(), instaid_sql._open(); END';
 		CREATE SERVER hers FOREIGN DATA WRAPPER instaid;
 		SELECT instaid.create_ticket('sourced', source => '{hers}');}) . q{
 		CREATE FUNCTION insta5.next_id(text) RETURNS bigint LANGUAGE plpgsql
