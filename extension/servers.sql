@@ -65,9 +65,7 @@ BEGIN
     SELECT jsonb_build_array(to_jsonb(s) || '{"name": "this server"}') INTO states
     FROM instaid._server_state() AS s;
     FOR part IN
-        SELECT s.srvname AS name, r.rolname AS owner, r.rolsuper, COALESCE((
-                   SELECT o.option_value FROM pg_options_to_table(s.srvoptions) AS o
-                   WHERE o.option_name = 'connect_timeout'), '') AS connect_timeout
+        SELECT s.srvname AS name, r.rolname AS owner, r.rolsuper
         FROM pg_foreign_server AS s JOIN pg_roles AS r ON r.oid = s.srvowner
         WHERE s.srvname = ANY (servers) ORDER BY s.srvname
     LOOP
@@ -79,12 +77,6 @@ BEGIN
                                 ' of that role.', part.owner),
                 HINT = format('Connect as another role, or: ALTER SERVER %s OWNER TO %I;', object,
                               current_user);
-        ELSIF part.connect_timeout IN ('', '0') THEN
-            RETURN QUERY VALUES (
-                'no_connect_timeout', 'warning', object,
-                'has no connect_timeout: if it hangs, audit_servers() hangs',
-                format('ALTER SERVER %s OPTIONS (%s connect_timeout ''5'');', object,
-                       CASE part.connect_timeout WHEN '' THEN 'ADD' ELSE 'SET' END));
         END IF;
         asked_at := clock_timestamp();
         BEGIN
