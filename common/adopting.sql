@@ -404,23 +404,6 @@ BEGIN
     END IF;
 END $$;
 
--- Refuse a function that the owner of its schema could replace.
-CREATE OR REPLACE FUNCTION instaid._check_ruler(role regrole, schema oid, function oid)
-    RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owner CONSTANT regrole := (SELECT n.nspowner FROM pg_namespace AS n WHERE n.oid = schema);
-    name CONSTANT text := instaid._signature(function);
-BEGIN
-    IF NOT instaid._can_trust(role, owner) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('schema of function %s belongs to another role', name),
-            DETAIL = format('Role %s, its owner, could replace functions of %s.', owner, role),
-            HINT = format('Give the function to that role: ALTER FUNCTION %s OWNER TO %s;',
-                          name, owner);
-    END IF;
-END $$;
-
 -- Copies of the published function, and why one is not adopted, null if it is.  The first one of a
 -- schema is next_id(), or becomes it.
 CREATE OR REPLACE VIEW instaid._found_copies AS
@@ -500,7 +483,7 @@ BEGIN
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
     PERFORM instaid._check_owner(main.owner, 'function', instaid._signature(functions[1]));
-    PERFORM instaid._check_ruler(main.owner, main.schema, functions[1]);
+    PERFORM instaid._check_ruler(main.owner, schema_name, functions[1]);
     IF EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proname = 'next_id'
                                           AND p.pronargs > 0) THEN
         RAISE duplicate_function USING
@@ -846,7 +829,7 @@ BEGIN
             DETAIL = 'Calls with a number would be ambiguous: it could be a sequence.',
             HINT = 'Rename it, and its callers, and try again.';
     END IF;
-    PERFORM instaid._check_ruler(main.owner, main.schema, copy);
+    PERFORM instaid._check_ruler(main.owner, main.nspname, copy);
     largest := (instaid._lock_tables_of(main.schema, ARRAY[copy], main.owner)).largest;
     IF main.is_callable THEN
         BEGIN
