@@ -2255,20 +2255,6 @@ BEGIN
     RETURN main.relowner;
 END $$;
 
--- The call of a function, with the values of its default arguments: no function that another role
--- puts beside it is found in its place.
-CREATE FUNCTION instaid._call_of(function oid) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, (
-                SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
-                           p.oid, a.place::integer), format_type(a.type, NULL)), ', '
-                           ORDER BY a.place)
-                FROM unnest(COALESCE(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes)
-                     WITH ORDINALITY AS a (type, mode, place)
-                WHERE COALESCE(a.mode, 'i') IN ('i', 'b')))
-            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-            WHERE p.oid = function);
-
 -- Let a function that is about to be called find what its text names without a schema: in its own
 -- search_path or its owner's, in its schema and in public.  Whoever can create functions and
 -- operators there, or has done so, could have the caller run them: nextval(text) and
@@ -2372,21 +2358,29 @@ EXCEPTION WHEN object_not_in_prerequisite_state OR insufficient_privilege THEN
     RETURN NULL;
 END $$;
 
--- Call a copy as its owner.
+-- Call a copy as its owner, with the values of its default arguments: no function that another role
+-- puts beside it is found in its place.
 CREATE FUNCTION instaid._call_copy(function oid) RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner regrole;
     needs_names boolean;
-    result text;
+    query text;
 BEGIN
-    SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
-    INTO owner, needs_names FROM pg_proc AS p WHERE p.oid = function;
+    SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%'),
+           format('SELECT %I.%I(%s)', n.nspname, p.proname, (
+               SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
+                          p.oid, a.place::integer), format_type(a.type, NULL)), ', '
+                          ORDER BY a.place)
+               FROM unnest(COALESCE(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes)
+                    WITH ORDINALITY AS a (type, mode, place)
+               WHERE COALESCE(a.mode, 'i') IN ('i', 'b')))
+    INTO owner, needs_names, query
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function;
     LOOP
         BEGIN
             PERFORM instaid._qualify_names(function) WHERE needs_names;
-            result := instaid._execute_as(owner, 'SELECT ' || instaid._call_of(function));
-            EXIT;
+            RETURN instaid._execute_as(owner, query);
         EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
                        OR invalid_schema_name THEN
             IF needs_names THEN
@@ -2402,7 +2396,6 @@ BEGIN
             needs_names := true;
         END;
     END LOOP;
-    RETURN result;
 END $$;
 
 -- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
