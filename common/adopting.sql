@@ -147,6 +147,7 @@ DECLARE
     owner regrole;
     needs_names boolean;
     query text;
+    result text;
 BEGIN
     SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%'),
            format('SELECT %I.%I(%s)', n.nspname, p.proname, (
@@ -161,7 +162,8 @@ BEGIN
     LOOP
         BEGIN
             PERFORM instaid._qualify_names(function) WHERE needs_names;
-            RETURN instaid._execute_as(owner, query);
+            result := instaid._execute_as(owner, query);
+            EXIT;
         EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
                        OR invalid_schema_name THEN
             IF needs_names THEN
@@ -177,6 +179,7 @@ BEGIN
             needs_names := true;
         END;
     END LOOP;
+    RETURN result;
 END $$;
 
 -- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
