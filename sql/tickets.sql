@@ -440,7 +440,7 @@ SELECT name, source FROM instaid.tickets WHERE name ~ '(old|new) name' ORDER BY 
 SELECT instaid.drop_ticket(name) FROM unnest(ARRAY['old name', 'new name']) AS name;
 SELECT relname FROM pg_class WHERE relname ~ '(old|new) name';
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', start => 7, source => ARRAY['tickets3'])$$);
-SELECT * FROM try($$SELECT instaid.create_ticket('bad', server => 2, source => ARRAY['tickets3'])$$);
+SELECT * FROM try($$SELECT instaid.create_ticket('bad', 2, 2, source => ARRAY['tickets3'])$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', 1, 2, source => ARRAY['tickets3'])$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => ARRAY['tickets1'])$$);
 SELECT * FROM try($$SELECT instaid.create_ticket('bad', source => ARRAY['tickets3, Tickets 2'])$$);
