@@ -149,19 +149,21 @@ DECLARE
     query text;
     result text;
 BEGIN
-    SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%'),
-           format('SELECT %I.%I(%s)', n.nspname, p.proname, (
-               SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
-                          p.oid, a.place::integer), format_type(a.type, NULL)), ', '
-                          ORDER BY a.place)
-               FROM unnest(COALESCE(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes)
-                    WITH ORDINALITY AS a (type, mode, place)
-               WHERE COALESCE(a.mode, 'i') IN ('i', 'b')))
-    INTO owner, needs_names, query
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function;
+    SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
+    INTO owner, needs_names FROM pg_proc AS p WHERE p.oid = function;
     LOOP
         BEGIN
             PERFORM instaid._qualify_names(function) WHERE needs_names;
+            -- in which a default can be the name of a sequence
+            SELECT format('SELECT %I.%I(%s)', n.nspname, p.proname, (
+                       SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
+                                  p.oid, a.place::integer), format_type(a.type, NULL)), ', '
+                                  ORDER BY a.place)
+                       FROM unnest(COALESCE(p.proallargtypes, p.proargtypes::oid[]),
+                                   p.proargmodes) WITH ORDINALITY AS a (type, mode, place)
+                       WHERE COALESCE(a.mode, 'i') IN ('i', 'b'))) INTO query
+            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+            WHERE p.oid = function;
             result := instaid._execute_as(owner, query);
             EXIT;
         EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
