@@ -2267,9 +2267,8 @@ END $$;
 -- Let a function that is about to be called find what its text names without a schema: in its own
 -- search_path or its owner's, in its schema and in public.  Whoever can create functions and
 -- operators there, or has done so, could have the caller run them: nextval(text) and
--- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets a search_path
--- only if nobody but its owner and superusers can.  Otherwise the names of their objects are
--- written out in its text.
+-- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets no
+-- search_path, and the names of its owner's and of superusers' objects are written out in its text.
 CREATE FUNCTION instaid._qualify_names(function oid) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -2291,28 +2290,6 @@ BEGIN
                                       '"((?:[^"]|"")+)"|([^\s,"]+)', 'g')
                        WITH ORDINALITY AS m (name, place)
                   ORDER BY m.place) || ARRAY[main.nspname, pg_get_userbyid(main.owner), 'public'];
-    IF NOT EXISTS (
-        WITH searched AS (SELECT n.* FROM pg_namespace AS n
-                          WHERE n.nspname = ANY (path) AND n.nspname <> 'pg_catalog')
-        SELECT FROM (
-            SELECT n.nspowner FROM searched AS n
-            UNION SELECT x.grantee FROM searched AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
-                  WHERE x.privilege_type = 'CREATE'
-            UNION SELECT p.proowner FROM searched AS n JOIN pg_proc AS p ON p.pronamespace = n.oid
-            UNION SELECT o.oprowner
-                  FROM searched AS n JOIN pg_operator AS o ON o.oprnamespace = n.oid
-            UNION SELECT t.typowner FROM searched AS n JOIN pg_type AS t ON t.typnamespace = n.oid
-            UNION SELECT c.relowner
-                  FROM searched AS n JOIN pg_class AS c ON c.relnamespace = n.oid) AS u (role)
-        WHERE instaid._can_trust(main.owner, u.role) IS NOT TRUE)
-    THEN
-        PERFORM instaid._execute_as(main.owner, format(
-            'ALTER FUNCTION %s SET search_path = %s, pg_temp', instaid._signature(function), (
-                SELECT string_agg(quote_ident(s.name), ', ' ORDER BY s.place)
-                FROM unnest(path) WITH ORDINALITY AS s (name, place))))
-        WHERE main.own_path IS NULL;
-        RETURN;
-    END IF;
     PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RESET search_path',
                                                    instaid._signature(function)))
     WHERE main.own_path IS NOT NULL;
