@@ -40,7 +40,7 @@ END $$;
 -- search_path or its owner's, in its schema and in public.  Whoever can create functions and
 -- operators there, or has done so, could have the caller run them: nextval(text) and
 -- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets no
--- search_path, and the names of its owner's and of superusers' objects are written out in its text.
+-- search_path: the names of its owner's and of superusers' objects are written out in its text.
 CREATE OR REPLACE FUNCTION instaid._qualify_names(function oid) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -116,8 +116,8 @@ EXCEPTION WHEN object_not_in_prerequisite_state OR insufficient_privilege THEN
     RETURN NULL;
 END $$;
 
--- Call a copy as its owner, with the values of its default arguments: no function that another role
--- puts beside it is found in its place.
+-- Call a copy as its owner, with the values of its default arguments: no function that another
+-- role puts beside it is found in its place.
 CREATE OR REPLACE FUNCTION instaid._call_copy(function oid) RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
