@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "plan.h"
 #include "queries.h"
 #include "servers.h"
 
@@ -111,7 +112,7 @@ static const char usage[] =
 "the source takes writes.\n";
 
 /* Append to an array, as a literal of PostgreSQL. */
-static char *
+char *
 append(char *array, const char *element)
 {
 	char	   *longer = malloc((array ? strlen(array) : 2) + 2 * strlen(element) + 4);
@@ -1506,6 +1507,9 @@ main(int argc, char **argv)
 	int			option;
 
 	signal(SIGPIPE, SIG_IGN);
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--plan") == 0)
+			return plan(argc, argv);
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
 		switch (option)
 		{
@@ -1544,6 +1548,7 @@ main(int argc, char **argv)
 				break;
 			case O_HELP:
 				fputs(usage, stdout);
+				fputs(plan_usage, stdout);
 				return 0;
 			case '?':
 				return USAGE;

@@ -43,6 +43,7 @@ extern char *fmt(const char *format,...) __attribute__((format(printf, 1, 2)));
 extern void say(const char *format,...) __attribute__((format(printf, 1, 2)));
 extern void stop(int status, const char *what, const char *why, const char *next)
 			__attribute__((noreturn));
+extern char *append(char *array, const char *element);
 extern double now(void);
 extern void nap(double seconds);
 
