@@ -997,7 +997,7 @@ copy_shards(int *status, char **why)
 	for (int i = 0; i < count; i++)
 	{
 		if ((*why = copy_rows(from, to, PQgetvalue(tables, i, 0), &bytes, &interrupted)))
-			return false;
+			return *status = interrupted ? NOT_NOW : FAILED, false;
 		if (now() > told + 5)
 		{
 			told = now();
@@ -1195,8 +1195,8 @@ switch_over(void)
 		if (status != NOT_NOW || now() > until || interrupted)
 			stop(status, status == HOOK_FAILED ? "not switched: --on-switch" :
 				 fmt("not switched after %d attempt%s", n, n > 1 ? "s" : ""), why,
-				 "The source serves the shards, and the target follows. Run the same command again,"
-				 " or --cancel.");
+				 fmt("The source serves the shards%s. Run the same command again, or --cancel.",
+					 by_dump ? "" : ", and the target follows"));
 		say("attempt %d was taken back: %s", n, why);
 		free(why);
 		nap(0.3 + 0.1 * (n % 7));

@@ -144,6 +144,17 @@ const char plan_usage[] =
 	"SELECT m.pubname, m.f, m.t, m.state, s FROM (" MARKS ") AS m (pubname, f, t, state, lsn, one_way," \
 	" json, shards, frozen, is_all) CROSS JOIN LATERAL unnest(m.shards::text[]) AS s"
 
+/* Make room for more of an array. */
+static void *
+grown(void *array, int count, size_t size)
+{
+	void	   *larger = realloc(array, count * size);
+
+	if (!larger)
+		abort();
+	return larger;
+}
+
 static void
 read_servers(const char *file)
 {
@@ -179,7 +190,7 @@ read_servers(const char *file)
 			server->side.reach = strdup(conninfo);
 		else
 		{
-			servers = realloc(servers, (server_count + 1) * sizeof(Server));
+			servers = grown(servers, server_count + 1, sizeof(Server));
 			server = &servers[server_count++];
 			memset(server, 0, sizeof(Server));
 			server->name = strdup(name);
@@ -218,7 +229,7 @@ read_shards(Server *server, const char *patterns)
 {
 	PGresult   *found = query(&server->side, SIZES, patterns, NULL);
 
-	shards = realloc(shards, (shard_count + PQntuples(found) + 1) * sizeof(Shard));
+	shards = grown(shards, shard_count + PQntuples(found) + 1, sizeof(Shard));
 	for (int i = 0; i < PQntuples(found); i++)
 	{
 		Shard	   *shard = &shards[shard_count++];
@@ -260,7 +271,7 @@ read_shards(Server *server, const char *patterns)
 static void
 add_to(Move *move, Shard *shard, const char *name)
 {
-	move->shards = realloc(move->shards, (move->count + 1) * sizeof(char *));
+	move->shards = grown(move->shards, move->count + 1, sizeof(char *));
 	move->shards[move->count++] = strdup(name);
 	move->size += shard ? shard->size : 0;
 }
@@ -270,7 +281,7 @@ add_move(Server *from, Server *to)
 {
 	Move	   *move;
 
-	moves = realloc(moves, (move_count + 1) * sizeof(Move));
+	moves = grown(moves, move_count + 1, sizeof(Move));
 	move = &moves[move_count++];
 	memset(move, 0, sizeof(Move));
 	move->from = from;
