@@ -290,11 +290,12 @@ add_move(Server *from, Server *to)
 }
 
 /*
- * Read the marks of a server.  Their shards stay where the moves have them at their end, and
- * the copies do not count.
+ * Read the marks of a server: those of moves that are switched first, since the source of such a
+ * move may still have the mark of before.  Their shards stay where the moves have them at their
+ * end, and the copies do not count.
  */
 static void
-read_moves(Server *server)
+read_moves(Server *server, bool are_switched)
 {
 	PGresult   *found = query(&server->side, MARKED, NULL, NULL);
 
@@ -303,45 +304,52 @@ read_moves(Server *server)
 		char	   *mark = PQgetvalue(found, i, 0),
 				   *state = PQgetvalue(found, i, 3),
 				   *name = PQgetvalue(found, i, 4);
-		bool		has_switched = strcmp(state, "switched") == 0 || strcmp(state, "back") == 0;
+		bool		is_moved = strcmp(state, "back") == 0;
+		bool		is_target = is_moved || strcmp(state, "switched") == 0;
+		bool		is_left = strcmp(state, "left") == 0;
 		Server	   *other = find_server(PQgetvalue(found, i, 2));
-		Server	   *from = has_switched ? other : server,
-				   *to = has_switched ? server : other;
-		Server	   *owner = strcmp(state, "left") == 0 ? other : server;
-		Shard	   *shard = find_shard(owner, name),
-				   *copy = find_shard(owner == server ? other : server, name);
+		Server	   *from = is_target ? other : server,
+				   *to = is_target ? server : other,
+				   *owner = is_left ? other : server;
+		Shard	   *shard,
+				   *copy;
 		Move	   *move = NULL;
+		bool		is_known = false;
 
 		if (strcmp(PQgetvalue(found, i, 1), server->side.id) != 0)
 			stop(IN_THE_WAY, fmt("publication %s of the %s is not of this database", mark,
 								 server->side.name), "It is the mark of a move from another one: a copy?",
 				 fmt("If it is a copy, DROP PUBLICATION %s.", mark));
-		/* the way back of a move that the other server's mark tells */
-		if (strcmp(state, "prepared") == 0)
+		/* "prepared" is the way back of a move that the other server's mark tells */
+		if (strcmp(state, "prepared") == 0 || (is_target || is_left) != are_switched)
 			continue;
-		if (copy)
-			copy->at = copy->planned = NULL;
-		if (shard)
-			shard->stays = true;
-		if (!other)
-			continue;
-		if (shard)
-			shard->planned = to;
 		for (int n = 0; n < move_count; n++)
 			if (moves[n].from == from && moves[n].to == to && strcmp(moves[n].mark, mark) == 0)
 				move = &moves[n];
+		if (move && move->state != BEGUN && !are_switched)
+			continue;
+		shard = find_shard(owner, name);
+		copy = find_shard(owner == server ? other : server, name);
+		if (copy)
+			copy->at = copy->planned = NULL;
+		if (shard)
+		{
+			shard->stays = true;
+			shard->planned = other ? to : shard->at;
+		}
+		/* a move to or from a server that is not of the plan */
+		if (!other)
+			continue;
 		if (!move)
 		{
 			move = add_move(from, to);
 			move->mark = strdup(mark);
-			move->state = strcmp(state, "back") == 0 ? MOVED :
-				has_switched || strcmp(state, "left") == 0 ? SWITCHED : BEGUN;
+			move->state = is_moved ? MOVED : are_switched ? SWITCHED : BEGUN;
 		}
 		/* both sides have a mark of it for a while */
 		for (int n = 0; n < move->count; n++)
-			if (strcmp(move->shards[n], name) == 0)
-				name = NULL;
-		if (name)
+			is_known |= strcmp(move->shards[n], name) == 0;
+		if (!is_known)
 			add_to(move, shard, name);
 	}
 	PQclear(found);
@@ -991,8 +999,8 @@ plan(int argc, char **argv)
 		PQclear(limits);
 		read_shards(&servers[i], patterns);
 	}
-	for (int i = 0; i < server_count; i++)
-		read_moves(&servers[i]);
+	for (int i = 0; i < 2 * server_count; i++)
+		read_moves(&servers[i % server_count], i < server_count);
 	check_shards();
 	plan_moves();
 	make_sets();
@@ -1005,6 +1013,9 @@ plan(int argc, char **argv)
 		return 0;
 	}
 	if (what == RUN)
+	{
 		check_room();
+		say("up to %d moves at a time", jobs);
+	}
 	return run_moves();
 }

@@ -14,6 +14,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 use Clients;
+use Docs;
 
 # Four databases, a to d.  Two are on each server, or with FULL one.
 my @settings = ('wal_retrieve_retry_interval = 10ms', 'max_replication_slots = 30',
@@ -47,17 +48,30 @@ sub servers
 	return;
 }
 
+# The program, and one that is killed after a step
+my $stepping = PostgreSQL::Test::Utils::tempdir . '/instaid-move';
+{
+	chomp(my ($include, $lib) = map { `$ENV{PG_CONFIG} $_` } '--includedir', '--libdir');
+	system('cc', '-O1', '-g', '-D_GNU_SOURCE', '-DINSTAID_MOVE_STEP=move_step', "-I$include",
+		glob('src/move/*.c'), 'test/lib/move_step.c', "-L$lib", '-lpq', '-o', $stepping) == 0
+	  or die 'cannot compile';
+}
+
 # Run the plan; returns its exit status, and sets $out, $err and $seconds.
 sub planned
 {
 	my (@args) = @_;
 	($out, $err) = ('', '');
+	my %at = ref $args[0] ? %{ shift @args } : ();
+	local $ENV{MOVE_AT} = $at{at} // '';
+	local $ENV{MOVE_DO} = 'kill -9 $PPID';
 	my $began = time;
-	IPC::Run::run([ 'instaid-move', '--plan', '--servers', $file, @args ], '<', \undef, '>', \$out,
-		'2>', \$err, IPC::Run::timeout(3600));
+	IPC::Run::run([ %at ? $stepping : 'instaid-move', '--plan', '--servers', $file, @args ],
+		'<', \undef, '>', \$out, '2>', \$err, IPC::Run::timeout(3600));
 	$seconds = time - $began;
-	note("instaid-move --plan @args: ", $? >> 8, "\n$out$err") if $? || $ENV{VERBOSE_MOVE};
-	return $? >> 8;
+	note("instaid-move --plan @args: ", $? >> 8, $? & 127 ? ' killed' : '', "\n$out$err")
+	  if $? || $ENV{VERBOSE_MOVE};
+	return $? & 127 ? -1 : $? >> 8;
 }
 
 # Which server serves how many shards
@@ -381,10 +395,47 @@ sub rows
 	is(rows(), $before, '... and all rows that were there are there');
 }
 
+# Its moves are killed at each state, and the same command goes on
+{
+	fill(8, 1000);
+	my $before = rows();
+	my @args = ('--drain', 'a', '--per-move', 2, '--jobs', 4, '--max-stop', 20, '--run');
+	for my $at ([ 'slot', 'begun' ], [ 'stopped', 'begun' ],
+		[ 'switched', 'switched, not cleaned up' ], [ 'source marked', 'switched, not cleaned up' ])
+	{
+		is(planned({ at => $at->[0] }, @args), 1, "all moves are killed after: $at->[0]");
+		is(planned('--drain', 'a'), 0, '... and the plan');
+		like($out, qr/^# under way: 2 shards from a to \w, $at->[1]$/m, '... has them');
+		like($out, qr/^# a: .*; then 0 shards, 0 bytes; drained$/m, '... as if they were made');
+		my $sum = 0;
+		$sum += $_ for $out =~ /^# \w: .*; then (\d+) shards/mg;
+		is($sum, 8, '... and counts each shard once');
+	}
+	is(planned(@args), 0, 'the same command');
+	like(counts(), qr/^b:\d c:\d d:\d$/, '... ends them: ' . counts());
+	is(planned({ at => 'copy dropped' }, '--finish'), 1, '--finish is killed');
+	is(planned('--finish'), 0, '... and goes on');
+	is(left(), '', '... and nothing is left');
+	is(rows(), $before, '... but all rows');
+}
+
 # The router is told where a shard goes; the ways back need room; one move that fails stops
 # no other
 {
 	my @names = fill(6, 10);
+	# the page shows what it prints
+	servers('a' .. 'c');
+	is(planned(), 0, 'a plan');
+	my ($page) = grep { $_->{shows} } section_blocks('docs/moving-a-shard.md', 'Several servers');
+	my $kinds = sub {
+		my ($text) = @_;
+		$text =~ s/\b[a-z]+\d?: (\d)/SERVER: $1/g;
+		$text =~ s/^\S*instaid-move --from '.*' --to '.*' -- user\d.*/COMMAND/mg;
+		$text =~ s/\d+ [kMG]?B\b|\d+ bytes|\d+/N/g;
+		return join "\n", sort keys %{ { map { $_ => 1 } split /\n/, $text } };
+	};
+	is($kinds->($page->{shows}), $kinds->($out), 'the page shows what it prints');
+	servers('a' .. 'd');
 	my $told = PostgreSQL::Test::Utils::tempdir . '/told';
 	at('a', 'CREATE VIEW public.w AS SELECT count(*) FROM user3.t');
 	is(planned('--drain', 'a', '--per-move', 1, '--run', '--finish', '--max-stop', 20,
