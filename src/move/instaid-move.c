@@ -15,6 +15,9 @@
  *	 "stopping" -> the source refuses writes
  *	 "switched" on the target's publication, in the transaction that thaws the shards there; from
  *				here on, the target has them.  The subscription of the way back starts.
+ *
+ * With --dump there is only the mark on the source until then: one transaction makes, fills, compares
+ * and thaws the shards on the target, while the source refuses writes.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -25,6 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "plan.h"
 #include "queries.h"
 #include "servers.h"
 
@@ -53,6 +57,7 @@ static Side *const to = &target;
 
 static Mode mode = MOVE;
 static bool one_way = false;
+static bool by_dump = false;
 static bool verify_rows = true;
 static bool reverse = false;
 static bool take_over = false;
@@ -99,6 +104,8 @@ static const char usage[] =
 "                       INSTAID_MOVE=switch, or =back if the switch is taken back after it,\n"
 "                       and the shards in INSTAID_MOVE_SHARDS\n"
 "  --one-way            prepare no way back: the target's wal_level can be replica\n"
+"  --dump               do not replicate, for roles that may not: copy the rows while writes are\n"
+"                       refused; there is no way back\n"
 "  --no-verify          do not compare the rows after the switch\n"
 "  --take-over          end another run of the same move\n"
 "  --source-for-target CONNECTION, --target-for-source CONNECTION\n"
@@ -111,7 +118,7 @@ static const char usage[] =
 "the source takes writes.\n";
 
 /* Append to an array, as a literal of PostgreSQL. */
-static char *
+char *
 append(char *array, const char *element)
 {
 	char	   *longer = malloc((array ? strlen(array) : 2) + 2 * strlen(element) + 4);
@@ -149,6 +156,8 @@ mark(Side *f, Side *t, const char *state, const char *lsn, bool is_one_way)
 	PQclear(result);
 	return command;
 }
+
+static int	verify(PGconn *of_source, PGconn *of_target, bool is_quiet);
 
 static void
 set(char **variable, const char *text)
@@ -372,7 +381,11 @@ check(void)
 
 	faults = 0;
 	say("%s: %s tables, %s", shown, tables, size);
-	faults_of(from, CHECK_SOURCE, shards, tables);
+	if (by_dump)
+		say("--dump: writes will be refused while all of that is copied and compared");
+	else
+		faults_of(from, CHECK_PUBLISHER, shards, tables);
+	faults_of(from, CHECK_SOURCE, shards, NULL);
 	dependants = query(from, DEPENDANTS, shards, NULL);
 	for (int i = 0; i < PQntuples(dependants); i++)
 		fault('!', fmt("%s of the source uses the shards, and stays: drop it",
@@ -383,6 +396,8 @@ check(void)
 					   editions[1]));
 	else
 		faults_of(to, CHECK_TARGET, shards, ids);
+	if (!by_dump)
+		faults_of(to, CHECK_SUBSCRIBER, NULL, NULL);
 	if (versions[1] / 10000 < versions[0] / 10000)
 		fault('!', fmt("the target's PostgreSQL, %d, is older than the source's, %d",
 					   versions[1] / 10000, versions[0] / 10000));
@@ -401,7 +416,8 @@ check(void)
 			fault('-', fmt("schema instaid of the %s belongs to %s: its functions run with your rights",
 						   side->name, owner));
 	}
-	check_reach(to, from);
+	if (!by_dump)
+		check_reach(to, from);
 	if (!one_way)
 	{
 		faults_of(to, CHECK_BACK_TARGET, NULL, NULL);
@@ -450,7 +466,7 @@ find_move(void)
 static char *
 publication(Side *f, Side *t, const char *state, bool is_one_way)
 {
-	char	   *tables = is_one_way ? NULL : value(f, PUBLISHED_TABLES, shards, NULL);
+	char	   *tables = is_one_way || by_dump ? NULL : value(f, PUBLISHED_TABLES, shards, NULL);
 	char	   *comment = mark(f, t, state, NULL, is_one_way);
 	char	   *command = fmt("CREATE PUBLICATION %s%s%s; %s", name, tables ? " FOR TABLE " : "",
 							  tables ? tables : "", comment);
@@ -523,9 +539,9 @@ create_slot(Side *side)
 	side->has_slot = true;
 }
 
-/* The definitions of the shards, as pg_dump writes them */
+/* The definitions of the shards, or a section of them, as pg_dump writes them */
 static char *
-dump(void)
+dump(const char *section)
 {
 	PGresult   *names = query(from, "SELECT '\"' || replace(s, '\"', '\"\"') || '\"'"
 							  " FROM unnest($1::text[]) AS s", shards, NULL);
@@ -541,7 +557,7 @@ dump(void)
 	char	   *key;
 
 	args[n++] = "pg_dump";
-	args[n++] = "--schema-only";
+	args[n++] = (char *) section;
 	args[n++] = "--no-publications";
 	args[n++] = "--no-subscriptions";
 	for (int i = 0; i < PQntuples(names); i++)
@@ -625,7 +641,7 @@ define(void)
 	if (existing)
 		stop(IN_THE_WAY, fmt("the target has %s already, and not by this move", existing), NULL,
 			 "Drop or rename it there, and run the same command again, or --cancel.");
-	text = dump();
+	text = dump("--schema-only");
 	step("dumped");
 	run(to, "BEGIN");
 	if (!try(to, text))
@@ -927,6 +943,79 @@ wait_for_copy(Side *f, double until)
 	return is_there;
 }
 
+/* Make definitions of the shards on the target, in its transaction. */
+static bool
+restore(const char *section)
+{
+	char	   *text = dump(section);
+	bool		good = try(to, text);
+
+	free(text);
+	/* what the dump has set */
+	return good && try(to, "SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;"
+					   " SET check_function_bodies = on; SET client_encoding = 'UTF8'");
+}
+
+/* Would the definitions arrive as they are?  This is seen before writes are refused. */
+static void
+rehearse(void)
+{
+	char	   *existing = value(to, EXISTING, shards, NULL);
+
+	if (existing)
+		stop(IN_THE_WAY, fmt("the target has %s already, and not by this move", existing), NULL,
+			 "Drop or rename it there, and run the same command again, or --cancel.");
+	run(to, "BEGIN");
+	if (!restore("--schema-only"))
+		stop(DIFFERENT, "the definitions do not fit the target", to->error,
+			 "Create there what is missing, and run the same command again, or --cancel.");
+	if (compare_definitions())
+		stop(DIFFERENT, "the definitions would arrive differently",
+			 "A setting of the target, as its default privileges, changes them.",
+			 "Remove the cause there, and run the same command again, or --cancel.");
+	run(to, "ROLLBACK");
+	step("rehearsed");
+}
+
+/*
+ * Make the shards on the target, with all rows, in the transaction that will thaw them there.  The
+ * source refuses writes meanwhile.
+ */
+static bool
+copy_shards(int *status, char **why)
+{
+	PGresult   *tables = query(from, COPIED_TABLES, shards, NULL);
+	int			count = PQntuples(tables);
+	double		bytes = 0,
+				told = now();
+
+	*status = FAILED;
+	run(to, "BEGIN");
+	if (!restore("--section=pre-data"))
+		return *why = to->error, false;
+	step("made");
+	for (int i = 0; i < count; i++)
+	{
+		if ((*why = copy_rows(from, to, PQgetvalue(tables, i, 0), &bytes, &interrupted)))
+			return *status = interrupted ? NOT_NOW : FAILED, false;
+		if (now() > told + 5)
+		{
+			told = now();
+			say("%d of %d tables copied, %.0f MB; writes are refused", i + 1, count, bytes / 1e6);
+		}
+	}
+	PQclear(tables);
+	step("copied");
+	if (!restore("--section=post-data") || !run_each(to, UNANALYZED, shards, NULL))
+		return *why = to->error, false;
+	say("%d tables copied, %.0f MB", count, bytes / 1e6);
+	if (verify_rows && verify(from->conn, to->conn, true))
+		return *status = DIFFERENT, *why = "rows differ", false;
+	step("verified");
+	*status = NOT_NOW;
+	return true;
+}
+
 /*
  * Stop the source and start the target.  No lock is held while another is waited for: the guards
  * are there already, and a change of their functions refuses all later writes at once.  Then the
@@ -984,7 +1073,15 @@ attempt(int *status, char **why)
 	stopped = now();
 	step("stopped");
 
-	if (!wait_for_copy(from, until))
+	if (by_dump)
+	{
+		if (!copy_shards(status, why))
+			return false;
+		until = now() + max_stop;
+		pass = guards(to, LETS_PASS);
+		thaw = value(to, THAW, shards, "{}");
+	}
+	else if (!wait_for_copy(from, until))
 		return *why = "the target does not apply the last changes in time", false;
 	applied = now();
 	step("applied");
@@ -1016,15 +1113,15 @@ attempt(int *status, char **why)
 	text = value(to, "SELECT string_agg(format('SELECT instaid.freeze_shard(%L)', s), ';')"
 				 " FROM unnest($1::text[]) AS s", frozen, NULL);
 	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; %s; %s; %s; %s;"
-					 " ALTER SUBSCRIPTION %s DISABLE; ALTER SUBSCRIPTION %s SET (slot_name = NONE);"
 					 " %s; COMMIT", pass, thaw,
 					 PQgetisnull(result, 0, 0) ? "SELECT" : PQgetvalue(result, 0, 0),
-					 text ? text : "SELECT", name, name,
-					 mark(to, from, "switched", last, one_way))))
+					 text ? text : "SELECT", by_dump ? publication(to, from, "switched", true) :
+					 fmt("ALTER SUBSCRIPTION %s DISABLE; ALTER SUBSCRIPTION %s SET (slot_name = NONE); %s",
+						 name, name, mark(to, from, "switched", last, one_way)))))
 		return *why = to->error, false;
-	say("switched: writes were refused for %.0f ms (%.0f to stop, %.0f to apply, %.0f on-switch,"
+	say("switched: writes were refused for %.0f ms (%.0f to stop, %.0f to %s, %.0f on-switch,"
 		" %.0f to start)", (now() - began) * 1000, (stopped - began) * 1000,
-		(applied - stopped) * 1000, hook ? (hooked - applied) * 1000 : 0,
+		(applied - stopped) * 1000, by_dump ? "copy" : "apply", hook ? (hooked - applied) * 1000 : 0,
 		(now() - (hook ? hooked : applied)) * 1000);
 	PQclear(result);
 	step("switched");
@@ -1038,9 +1135,12 @@ switch_over(void)
 	double		until = now() + max_wait;
 	bool		is_told = false;
 
-	prepare_way_back();
-	run(to, fmt("ALTER SUBSCRIPTION %s SET (synchronous_commit = 'local')", name));
-	for (int i = 0; i < 2 && verify_rows; i++)
+	if (!by_dump)
+	{
+		prepare_way_back();
+		run(to, fmt("ALTER SUBSCRIPTION %s SET (synchronous_commit = 'local')", name));
+	}
+	for (int i = 0; i < 2 && verify_rows && !by_dump; i++)
 		(i ? from : to)->snapshot = open_connection(i ? from : to);
 	for (int n = 0;;)
 	{
@@ -1049,7 +1149,8 @@ switch_over(void)
 		PGresult   *holders;
 		bool		is_done;
 
-		follow(until);
+		if (!by_dump)
+			follow(until);
 		run_patiently(from, MISSING_GUARDS, "put guards on the tables");
 		run_patiently(to, MISSING_GUARDS, "put guards on the tables");
 		/* a transaction that is old already will not end soon */
@@ -1079,6 +1180,8 @@ switch_over(void)
 		{
 			why = strdup(why);
 			at_end = NULL;
+			if (by_dump)
+				PQclear(PQexec(to->conn, "ROLLBACK"));
 			take_back();
 		}
 		for (int i = 0; i < 2; i++)
@@ -1092,14 +1195,17 @@ switch_over(void)
 		if (status != NOT_NOW || now() > until || interrupted)
 			stop(status, status == HOOK_FAILED ? "not switched: --on-switch" :
 				 fmt("not switched after %d attempt%s", n, n > 1 ? "s" : ""), why,
-				 "The source serves the shards, and the target follows. Run the same command again,"
-				 " or --cancel.");
+				 fmt("The source serves the shards%s. Run the same command again, or --cancel.",
+					 by_dump ? "" : ", and the target follows"));
 		say("attempt %d was taken back: %s", n, why);
 		free(why);
 		nap(0.3 + 0.1 * (n % 7));
 	}
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
+	/* what a dump has set */
+	if (by_dump)
+		prepare_session(to, to->conn);
 	look();
 }
 
@@ -1385,12 +1491,17 @@ move(void)
 		if (mode == SWITCH && !(to->sub && to->enabled))
 			stop(USAGE, fmt("the move of %s is not prepared", shown), "The target does not follow yet.",
 				 "Run it with --prepare, or without a command.");
+		if (by_dump && (to->sub || from->has_slot))
+			stop(USAGE, fmt("the move of %s has begun without --dump", shown), NULL,
+				 "Run it without --dump, or --cancel it.");
 		if (is_stopping())
 			take_back();
 		run(from, guards(from, LETS_PASS));
 		run_patiently(from, MISSING_GUARDS, "put guards on the tables");
 		step("guards");
-		if (!to->sub)
+		if (by_dump)
+			rehearse();
+		else if (!to->sub)
 		{
 			if (!from->has_slot)
 			{
@@ -1399,10 +1510,11 @@ move(void)
 			}
 			define();
 		}
-		if (!from->has_slot)
+		if (!by_dump && !from->has_slot)
 			stop(BROKEN, fmt("the slot %s of the source is gone", from->slot), NULL,
 				 "--cancel, and begin again.");
-		follow(0);
+		if (!by_dump)
+			follow(0);
 		if (!run_each(to, UNANALYZED, shards, NULL))
 			say("cannot ANALYZE: %s", to->error);
 		step("following");
@@ -1416,9 +1528,10 @@ move(void)
 	if (is_state(to, "switched"))
 	{
 		clean_up();
-		if (!from->snapshot)
+		/* with --dump, they were compared before */
+		if (!from->snapshot && !by_dump)
 			say("the rows were not compared: --verify does it");
-		else if (verify(from->snapshot, to->snapshot, true))
+		else if (from->snapshot && verify(from->snapshot, to->snapshot, true))
 			stop(DIFFERENT, fmt("%s is moved, and rows differ", shown),
 				 "The lines above name them. The target serves the shards.",
 				 "--reverse brings them back; or repair the rows on the target.");
@@ -1488,7 +1601,7 @@ main(int argc, char **argv)
 	enum
 	{
 		O_FROM = 1000, O_TO, O_FROM_REACH, O_TO_REACH, O_WAIT, O_STOP, O_HOOK, O_REVERSE, O_ONE_WAY,
-		O_NO_VERIFY, O_TAKE_OVER, O_HELP
+		O_NO_VERIFY, O_TAKE_OVER, O_DUMP, O_HELP
 	};
 	static const struct option options[] = {
 		{"from", required_argument, NULL, O_FROM}, {"to", required_argument, NULL, O_TO},
@@ -1501,11 +1614,14 @@ main(int argc, char **argv)
 		{"status", no_argument, NULL, STATUS}, {"switch", no_argument, NULL, SWITCH},
 		{"verify", no_argument, NULL, VERIFY}, {"finish", no_argument, NULL, FINISH},
 		{"cancel", no_argument, NULL, CANCEL}, {"reverse", no_argument, NULL, O_REVERSE},
-		{"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
+		{"dump", no_argument, NULL, O_DUMP}, {"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
 	};
 	int			option;
 
 	signal(SIGPIPE, SIG_IGN);
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--plan") == 0)
+			return plan(argc, argv);
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
 		switch (option)
 		{
@@ -1533,6 +1649,9 @@ main(int argc, char **argv)
 			case O_ONE_WAY:
 				one_way = true;
 				break;
+			case O_DUMP:
+				by_dump = one_way = true;
+				break;
 			case O_NO_VERIFY:
 				verify_rows = false;
 				break;
@@ -1544,6 +1663,7 @@ main(int argc, char **argv)
 				break;
 			case O_HELP:
 				fputs(usage, stdout);
+				fputs(plan_usage, stdout);
 				return 0;
 			case '?':
 				return USAGE;
@@ -1552,6 +1672,9 @@ main(int argc, char **argv)
 		}
 	if (!from->conninfo || !to->conninfo)
 		stop(USAGE, "--from and --to are needed", NULL, "See --help.");
+	if (by_dump && (mode == PREPARE || mode == SWITCH || reverse))
+		stop(USAGE, "--dump has no --prepare, --switch or --reverse", "It copies while writes are refused.",
+			 "See --help.");
 	for (; optind < argc; optind++)
 		patterns = append(patterns, argv[optind]);
 	if (reverse)

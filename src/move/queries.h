@@ -256,6 +256,13 @@
 	"  <> ALL (SELECT quote_ident(n) FROM unnest($1::text[]) AS n)" \
 	"  AND COALESCE(s.schema, '') <> 'pg_toast' ORDER BY 1"
 
+/* What COPY copies */
+#define COPIED_TABLES \
+	"SELECT concat_ws(' ', format('%I.%I', n.nspname, c.relname), '(' ||" \
+	"  (SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute" \
+	"   WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '') || ')') " \
+	TABLES " ORDER BY 1"
+
 /* The rows of a table by buckets of their keys, and one by one: see verify(). */
 #define COMPARED_TABLES \
 	"SELECT format('%I.%I', n.nspname, c.relname)," \
@@ -277,8 +284,8 @@
 	"SELECT line FROM (SELECT format('row %%s, hash %%s', k, h) FROM (%s) AS t" \
 	" WHERE hashtext(k) & 1023 = ANY ($1::integer[])) AS s (line) ORDER BY line COLLATE \"C\""
 
-/* What would stop a move: "!" and a fault, or "-" and a remark.  $2: see check() */
-#define CHECK_SOURCE \
+/* What would stop a move: "!" and a fault, or "-" and a remark; here by replication.  $2: its tables */
+#define CHECK_PUBLISHER \
 	"SELECT CASE WHEN current_setting('wal_level') <> 'logical' THEN '!wal_level of the source is '" \
 	"  || current_setting('wal_level') || ': set it to logical, and restart' END" \
 	" UNION ALL SELECT '!the source has ' || free || ' free replication slots, and a move needs '" \
@@ -291,16 +298,9 @@
 	"  FROM (SELECT current_setting('max_wal_senders')::integer - count(*)," \
 	"        current_setting('max_wal_senders') FROM pg_stat_replication) AS x (free, m)" \
 	"  WHERE free < 1 + least(4, $2::integer)" \
-	" UNION ALL SELECT '!' || current_user || ' is not a superuser of the source, and '" \
-	"  || CASE WHEN NOT rolreplication THEN 'may not replicate: ALTER ROLE ... REPLICATION'" \
-	"     ELSE 'has not the rights of the owner of schema ' || (SELECT min(nspname) FROM pg_namespace" \
-	"      WHERE oid IN " OURS " AND NOT pg_has_role(nspowner, 'USAGE')) || ': GRANT that role' END" \
-	"  FROM pg_roles WHERE rolname = current_user AND NOT rolsuper AND (NOT rolreplication OR EXISTS" \
-	"   (SELECT FROM pg_namespace WHERE oid IN " OURS " AND NOT pg_has_role(nspowner, 'USAGE')))" \
-	" UNION ALL SELECT '!' || current_user || ' may not create publications on the source: GRANT CREATE ON" \
-	" DATABASE' WHERE NOT has_database_privilege(current_database(), 'CREATE')" \
-	" UNION ALL SELECT '!a prepared transaction, ' || quote_literal(gid) || ', is open since ' || prepared" \
-	"  || ': the slot would wait for it; COMMIT PREPARED or ROLLBACK PREPARED' FROM pg_prepared_xacts" \
+	" UNION ALL SELECT '!' || current_user || ' is not a superuser of the source, and may not replicate:" \
+	" ALTER ROLE ... REPLICATION, or move with --dump' FROM pg_roles" \
+	"  WHERE rolname = current_user AND NOT rolsuper AND NOT rolreplication" \
 	" UNION ALL SELECT format('!table %s has no replica identity: its UPDATE and DELETE would fail;" \
 	" give it a primary key, or ALTER TABLE %1$s REPLICA IDENTITY FULL', c.oid::regclass)" \
 	"  FROM pg_class AS c WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'" \
@@ -311,16 +311,32 @@
 	" UNION ALL SELECT format('!table %s is unlogged, and is not replicated: ALTER TABLE %1$s SET LOGGED'," \
 	"  oid::regclass) FROM pg_class WHERE relnamespace IN " OURS " AND relkind = 'r'" \
 	"  AND relpersistence = 'u'" \
-	" UNION ALL SELECT format('!%s and its child %s are not both in the moved schemas: detach one, or" \
-	" move it', i.inhparent::regclass, i.inhrelid::regclass) FROM pg_inherits AS i" \
-	"  JOIN pg_class AS c ON c.oid = i.inhrelid JOIN pg_class AS p ON p.oid = i.inhparent" \
-	"  WHERE c.relkind IN ('r', 'p', 'f')" \
-	"  AND (c.relnamespace IN " OURS ") <> (p.relnamespace IN " OURS ")" \
 	" UNION ALL SELECT format('!trigger %I of %s is ENABLE %s, and would fire for each row that is" \
 	" copied: ALTER TABLE %2$s ENABLE TRIGGER %1$I', t.tgname, t.tgrelid::regclass," \
 	"  CASE t.tgenabled WHEN 'A' THEN 'ALWAYS' ELSE 'REPLICA' END) FROM pg_trigger AS t" \
 	"  JOIN pg_class AS c ON c.oid = t.tgrelid WHERE c.relnamespace IN " OURS \
 	"  AND t.tgenabled IN ('A', 'R') AND NOT t.tgisinternal" \
+	" UNION ALL SELECT format('-materialized view %s arrives without rows: REFRESH it on the target'," \
+	"  oid::regclass) FROM pg_class WHERE relnamespace IN " OURS " AND relkind = 'm'" \
+	" UNION ALL SELECT format('-max_slot_wal_keep_size is %s: a copy that takes longer is lost, and" \
+	" begins again', current_setting('max_slot_wal_keep_size'))" \
+	"  WHERE current_setting('max_slot_wal_keep_size') <> '-1'"
+
+#define CHECK_SOURCE \
+	"SELECT '!' || current_user || ' is not a superuser of the source, and has not the rights of the" \
+	" owner of schema ' || (SELECT min(nspname) FROM pg_namespace" \
+	"   WHERE oid IN " OURS " AND NOT pg_has_role(nspowner, 'USAGE')) || ': GRANT that role'" \
+	"  FROM pg_roles WHERE rolname = current_user AND NOT rolsuper AND EXISTS (SELECT FROM pg_namespace" \
+	"   WHERE oid IN " OURS " AND NOT pg_has_role(nspowner, 'USAGE'))" \
+	" UNION ALL SELECT '!' || current_user || ' may not create publications on the source: GRANT CREATE ON" \
+	" DATABASE' WHERE NOT has_database_privilege(current_database(), 'CREATE')" \
+	" UNION ALL SELECT '!a prepared transaction, ' || quote_literal(gid) || ', is open since ' || prepared" \
+	"  || ': the slot would wait for it; COMMIT PREPARED or ROLLBACK PREPARED' FROM pg_prepared_xacts" \
+	" UNION ALL SELECT format('!%s and its child %s are not both in the moved schemas: detach one, or" \
+	" move it', i.inhparent::regclass, i.inhrelid::regclass) FROM pg_inherits AS i" \
+	"  JOIN pg_class AS c ON c.oid = i.inhrelid JOIN pg_class AS p ON p.oid = i.inhparent" \
+	"  WHERE c.relkind IN ('r', 'p', 'f')" \
+	"  AND (c.relnamespace IN " OURS ") <> (p.relnamespace IN " OURS ")" \
 	" UNION ALL SELECT format('!foreign key %I of %s refers to %s, and crosses the schemas: ALTER TABLE" \
 	" %2$s DROP CONSTRAINT %1$I', k.conname, k.conrelid::regclass, k.confrelid::regclass)" \
 	"  FROM pg_constraint AS k JOIN pg_class AS t ON t.oid = k.conrelid" \
@@ -343,16 +359,11 @@
 	"  p.pubname, r.prrelid::regclass) FROM pg_publication_rel AS r" \
 	"  JOIN pg_publication AS p ON p.oid = r.prpubid JOIN pg_class AS c ON c.oid = r.prrelid" \
 	"  WHERE c.relnamespace IN " OURS " AND p.pubname !~ '^instaid_move_[0-9]+$'" \
-	" UNION ALL SELECT format('-materialized view %s arrives without rows: REFRESH it on the target'," \
-	"  oid::regclass) FROM pg_class WHERE relnamespace IN " OURS " AND relkind = 'm'" \
 	" UNION ALL SELECT format('-column %s of %s may name large objects, which do not move', a.attname," \
 	"  c.oid::regclass) FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid" \
 	"  JOIN pg_type AS t ON t.oid = a.atttypid WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'" \
 	"  AND a.attnum > 0 AND (t.oid = 'oid'::regtype OR t.typbasetype = 'oid'::regtype)" \
-	"  AND EXISTS (SELECT FROM pg_largeobject_metadata)" \
-	" UNION ALL SELECT format('-max_slot_wal_keep_size is %s: a copy that takes longer is lost, and" \
-	" begins again', current_setting('max_slot_wal_keep_size'))" \
-	"  WHERE current_setting('max_slot_wal_keep_size') <> '-1'"
+	"  AND EXISTS (SELECT FROM pg_largeobject_metadata)"
 #define OBJECTS_USED \
 	"SELECT DISTINCT CASE WHEN t.oid IS NOT NULL THEN 'type ' ELSE 'function ' END ||" \
 	" COALESCE(t.oid::regtype::text, p.oid::regprocedure::text) COLLATE \"C\"" \
@@ -403,9 +414,9 @@
 	" WHEN 'type' THEN to_regtype(substr(x, 6)) IS NULL" \
 	" WHEN 'relation' THEN to_regclass(substr(x, 10)) IS NULL" \
 	" ELSE to_regprocedure(substr(x, 10)) IS NULL END"
-#define CHECK_TARGET \
+#define CHECK_SUBSCRIBER \
 	"SELECT '!' || current_user || ' is not a superuser of the target, which PostgreSQL 15 needs for a" \
-	" subscription: use a superuser' FROM pg_roles WHERE rolname = current_user AND NOT rolsuper" \
+	" subscription: use a superuser, or move with --dump' FROM pg_roles WHERE rolname = current_user AND NOT rolsuper" \
 	"  AND current_setting('server_version_num')::integer < 160000" \
 	" UNION ALL SELECT '!' || current_user || ' may not create subscriptions on the target: GRANT" \
 	" pg_create_subscription TO it, and CREATE on the database' FROM pg_roles" \
@@ -422,16 +433,17 @@
 	"  || ', and its subscriptions need one each, and one for each table that is copied: raise it, and" \
 	" restart' FROM (SELECT count(*) FROM pg_replication_origin) AS x (n)" \
 	"  WHERE current_setting('max_replication_slots')::integer - n < 2" \
-	" UNION ALL SELECT format('!schema %I exists on the target: drop or rename it there', nspname)" \
-	"  FROM pg_namespace WHERE nspname = ANY ($1::text[])" \
-	" UNION ALL SELECT format('!shard ID %s is schema %I on the target: only one of them can have it'," \
-	"  shard_id, schema_name) FROM instaid.shards WHERE shard_id = ANY ($2::integer[])" \
-	"  AND schema_name <> ALL ($1::text[])" \
 	" UNION ALL SELECT '-wal_retrieve_retry_interval of the target is '" \
 	"  || current_setting('wal_retrieve_retry_interval') || ': each move waits for that long; 100ms" \
 	" needs a reload only' WHERE (SELECT setting::integer FROM pg_settings" \
 	"  WHERE name = 'wal_retrieve_retry_interval') > 500" \
 	"  AND current_setting('server_version_num')::integer < 160000"
+#define CHECK_TARGET \
+	"SELECT format('!schema %I exists on the target: drop or rename it there', nspname)" \
+	"  FROM pg_namespace WHERE nspname = ANY ($1::text[])" \
+	" UNION ALL SELECT format('!shard ID %s is schema %I on the target: only one of them can have it'," \
+	"  shard_id, schema_name) FROM instaid.shards WHERE shard_id = ANY ($2::integer[])" \
+	"  AND schema_name <> ALL ($1::text[])"
 
 /* the way back */
 #define CHECK_BACK_TARGET \

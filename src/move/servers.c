@@ -136,7 +136,8 @@ is_good(Side *side, PGconn *conn, PGresult *result)
 		stop(DISCONNECTED, fmt("the connection to the %s is lost", side->name),
 			 message ? message : PQerrorMessage(conn),
 			 "Run the same command again: it goes on from there. --status tells the state.");
-	if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
+	if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_COPY_IN
+		|| status == PGRES_COPY_OUT)
 		return true;
 	free(side->error);
 	side->error = fmt("%s: %s%s%s%s", side->name, message ? message : PQerrorMessage(conn),
@@ -248,6 +249,78 @@ answer(Side *side, PGconn *conn)
 	if (!is_good(side, conn, result))
 		stop(FAILED, fmt("a query on the %s failed", side->name), side->error, NULL);
 	return result;
+}
+
+/* Read what is left of a COPY. */
+static bool
+end_copy(Side *side)
+{
+	PGresult   *result;
+	bool		good = true;
+	char	   *row;
+
+	while ((result = PQgetResult(side->conn)))
+	{
+		good &= is_good(side, side->conn, result);
+		if (PQresultStatus(result) == PGRES_COPY_OUT)
+			while (PQgetCopyData(side->conn, &row, 0) > 0)
+				PQfreemem(row);
+		PQclear(result);
+	}
+	return good;
+}
+
+static bool
+begin_copy(Side *side, const char *table, const char *how)
+{
+	char	   *sql = fmt("COPY %s %s", table, how);
+	PGresult   *result = PQexec(side->conn, sql);
+	bool		good = is_good(side, side->conn, result);
+
+	PQclear(result);
+	free(sql);
+	return good;
+}
+
+/* Copy the rows of a table from one side to the other.  Returns what has gone wrong, or null. */
+char *
+copy_rows(Side *source, Side *target, const char *table, double *bytes,
+		  volatile sig_atomic_t *interrupted)
+{
+	char	   *row,
+				error[256];
+	int			length = -1;
+	bool		writes = false,
+				good;
+
+	if (!begin_copy(source, table, "TO STDOUT"))
+		return source->error;
+	writes = begin_copy(target, table, "FROM STDIN");
+	while (writes && !*interrupted && (length = PQgetCopyData(source->conn, &row, 0)) > 0)
+	{
+		*bytes += length;
+		writes = PQputCopyData(target->conn, row, length) == 1;
+		PQfreemem(row);
+	}
+	if (!writes || *interrupted)
+	{
+		PGcancel   *cancel = PQgetCancel(source->conn);
+
+		PQcancel(cancel, error, sizeof(error));
+		PQfreeCancel(cancel);
+		end_copy(source);
+		if (PQstatus(target->conn) == CONNECTION_OK && !writes)
+			return target->error;
+		PQputCopyEnd(target->conn, "interrupted");
+		end_copy(target);
+		return "interrupted";
+	}
+	good = end_copy(source);
+	/* an end that is not the table's must not look like it */
+	PQputCopyEnd(target->conn, good && length == -1 ? NULL : "not all rows were read");
+	if (!end_copy(target) && good)
+		return target->error;
+	return good ? NULL : source->error;
 }
 
 /*

@@ -2,6 +2,7 @@
 #ifndef MOVE_SERVERS_H
 #define MOVE_SERVERS_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <libpq-fe.h>
 
@@ -43,6 +44,7 @@ extern char *fmt(const char *format,...) __attribute__((format(printf, 1, 2)));
 extern void say(const char *format,...) __attribute__((format(printf, 1, 2)));
 extern void stop(int status, const char *what, const char *why, const char *next)
 			__attribute__((noreturn));
+extern char *append(char *array, const char *element);
 extern double now(void);
 extern void nap(double seconds);
 
@@ -57,6 +59,8 @@ extern bool run_each(Side *side, const char *sql, const char *p1, const char *p2
 extern char *literal(Side *side, const char *text);
 extern void send_query(PGconn *conn, const char *sql, const char *p1);
 extern PGresult *answer(Side *side, PGconn *conn);
+extern char *copy_rows(Side *source, Side *target, const char *table, double *bytes,
+					   volatile sig_atomic_t *interrupted);
 extern char **differences(PGresult *source, PGresult *target);
 extern int	print_lines(char **lines, int at_most);
 

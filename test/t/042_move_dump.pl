@@ -1,0 +1,243 @@
+# instaid-move --dump between two servers that cannot replicate, as a role that may not: the
+# rows are copied while writes are refused.  Killed at each step, and cancelled.
+#
+# FULL=1 adds a cancellation after each step
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Clients;
+use SqlEdition;
+
+# wal_level = minimal
+my @options = ({ auth_extra => [ '--create-role', 'own' ] }, 'max_wal_senders = 0',
+	'wal_level = minimal', 'fsync = off');
+my ($old, $new) = map { Clients::server($_, @options) } 'a', 'b';
+$_->safe_psql('postgres', 'CREATE ROLE own LOGIN; CREATE ROLE app; CREATE DATABASE sql;
+	GRANT CREATE ON DATABASE postgres, sql TO own') for $old, $new;
+
+# The program, and one that does something after a step
+my $stepping = PostgreSQL::Test::Utils::tempdir . '/instaid-move';
+{
+	chomp(my ($include, $lib) = map { `$ENV{PG_CONFIG} $_` } '--includedir', '--libdir');
+	system('cc', '-O1', '-g', '-D_GNU_SOURCE', '-DINSTAID_MOVE_STEP=move_step', "-I$include",
+		glob('src/move/*.c'), 'test/lib/move_step.c', "-L$lib", '-lpq', '-o', $stepping) == 0
+	  or die 'cannot compile';
+}
+
+my $db = 'postgres';
+my ($from, $to) = ($old, $new);
+my ($out, $err);
+
+# Run the program as the owner; returns its exit status, and sets $out and $err.
+sub im
+{
+	my (@args) = @_;
+	($out, $err) = ('', '');
+	my %at = ref $args[0] ? %{ shift @args } : ();
+	local $ENV{MOVE_AT} = $at{at} // '';
+	local $ENV{MOVE_DO} = $at{do} // 'kill -9 $PPID';
+	IPC::Run::run([ %at ? $stepping : 'instaid-move', '--from', $from->connstr($db) . ' user=own',
+			'--to', $to->connstr($db) . ' user=own', @args ], '<', \undef, '>', \$out, '2>', \$err,
+		IPC::Run::timeout(600));
+	note("instaid-move @args", %at ? " at $at{at}" : '', ": ", $? >> 8, $? & 127 ? ' killed' : '',
+		"\n$out$err") if $? || $ENV{VERBOSE_MOVE};
+	return $? & 127 ? -1 : $? >> 8;
+}
+sub sql { my ($node, $sql) = @_; return $node->safe_psql($db, $sql) }
+sub error_of { my ($node, $sql) = @_; return ($node->psql($db, $sql))[2] }
+my $left = q{SELECT 'publication ' || pubname FROM pg_publication
+	UNION ALL SELECT 'guard ' || proname FROM pg_proc WHERE proname = 'instaid_move_guard'
+	UNION ALL SELECT 'guard of ' || tgrelid::regclass FROM pg_trigger
+	WHERE tgname = 'instaid_move_guard'};
+sub left { return join ' ', grep { $_ } map { sql($_, $left) } $old, $new }
+sub places
+{
+	return join ' ', map { sql($_, q{SELECT string_agg(schema_name
+		|| CASE WHEN frozen THEN ' frozen' ELSE '' END, ',' ORDER BY schema_name)
+		FROM instaid.shards}) || '-' } $old, $new;
+}
+
+# With much that replication would refuse
+my $schema = q{
+	SET ROLE own; SET client_min_messages = warning;
+	SELECT instaid.create_shard('insta5', 5);
+	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer,
+		twice integer GENERATED ALWAYS AS (n * 2) STORED, "odd "" name" text,
+		serial integer GENERATED ALWAYS AS IDENTITY);
+	INSERT INTO insta5.photos (n, "odd "" name")
+	SELECT i, CASE i % 3 WHEN 0 THEN NULL WHEN 1 THEN E'a\tb\\\\N\n' ELSE '' END
+	FROM generate_series(1, 20000) AS i;
+	ALTER TABLE insta5.photos ADD gone integer DEFAULT 1; ALTER TABLE insta5.photos DROP gone;
+	CREATE TABLE insta5.likes (photo_id bigint REFERENCES insta5.photos, place serial);
+	INSERT INTO insta5.likes SELECT id FROM insta5.photos LIMIT 1000;
+	CREATE UNLOGGED TABLE insta5.cache (n integer); INSERT INTO insta5.cache VALUES (1), (1);
+	CREATE TABLE insta5.empty (); INSERT INTO insta5.empty DEFAULT VALUES;
+	CREATE TABLE insta5.events (id bigint DEFAULT insta5.next_id(), n integer)
+		PARTITION BY RANGE (id);
+	CREATE TABLE insta5.events_1 PARTITION OF insta5.events DEFAULT;
+	INSERT INTO insta5.events (n) SELECT generate_series(1, 100);
+	CREATE FUNCTION insta5.audit() RETURNS trigger LANGUAGE plpgsql AS
+		'BEGIN INSERT INTO insta5.cache VALUES (2); RETURN NEW; END';
+	CREATE TRIGGER audit AFTER INSERT ON insta5.likes FOR EACH ROW EXECUTE FUNCTION insta5.audit();
+	ALTER TABLE insta5.likes ENABLE ALWAYS TRIGGER audit;
+	CREATE MATERIALIZED VIEW insta5.counts AS SELECT count(*) FROM insta5.photos;
+	CREATE FUNCTION insta5.ok(integer) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+	CREATE TABLE insta5.checked (n integer CHECK (insta5.ok(n)));
+	INSERT INTO insta5.checked VALUES (1);
+	CREATE INDEX ON insta5.photos (n);
+	GRANT USAGE ON SCHEMA insta5 TO app; GRANT INSERT ON insta5.photos TO app;
+	COMMENT ON TABLE insta5.photos IS 'with a comment';};
+my $sums = q{SELECT count(*), sum(n), sum(twice), sum(hashtext("odd "" name")), max(serial)
+		FROM insta5.photos;
+	SELECT count(*), max(place), (SELECT count(*) FROM insta5.cache),
+		(SELECT count(*) FROM insta5.empty), (SELECT sum(n) FROM insta5.events_1),
+		(SELECT count > 0 FROM insta5.counts) FROM insta5.likes};
+
+sql($old, $schema);
+my $before = sql($old, $sums);
+is(im('insta5'), 5, 'without --dump');
+like($out, qr/^  ! own is not a superuser of the source, .*, or move with --dump$/m,
+	'... it is told');
+is(im('--dump', $_), 2, "--dump and $_") for '--prepare', '--switch', '--reverse';
+is(im('--dump', '--check-only', 'insta5'), 0, 'with --dump, nothing is in the way');
+like($out, qr/insta5: 6 tables, [\d.]+ [kM]B\n.*writes will be refused while all of that is copied/,
+	'... and the size of what is copied is told');
+is(left(), '', '... and nothing was changed');
+
+my $clients = Clients->start($old, { retry => 1 },
+	('INSERT INTO insta5.photos (n) VALUES (0) RETURNING id;') x 3);
+is(im('--dump', 'insta5'), 0, 'moved while clients write');
+$clients->stop;
+like($out, qr/verified: 5 tables, (?:.*\n)*.*switched.* to copy.*\n.*moved.*next: --finish$/m,
+	'... and compared before the switch');
+{
+	my (%ids, $twice);
+	/^(\d+)$/ and $twice += !!$ids{$1}++ for map { split /\n/, slurp_file($_) } $clients->files;
+	my %there = map { $_ => 1 } split /\n/, sql($new, 'SELECT id FROM insta5.photos');
+	is(join(' ', grep { !$there{$_} } keys %ids), '', keys(%ids) . ' inserts: none is lost');
+	cmp_ok(keys %ids, '>', 0, '... and there were some');
+	is($twice // 0, 0, '... and no ID came twice');
+	like(slurp_file($clients->file(0) . '.err'), qr/shard insta5 is frozen/,
+		'... then they are refused');
+}
+is(places(), 'insta5 frozen insta5', 'the target serves the shard');
+is(sql($new, 'DELETE FROM insta5.photos WHERE n = 0') . sql($new, $sums =~ s/, max\(serial\)//r),
+	$before =~ s/^(.*)\|\d+$/$1/mr, '... with all rows, and no trigger has fired');
+like(error_of($old, $_), qr/shard insta5 is frozen/, "... and the source refuses: $_")
+  for 'UPDATE insta5.photos SET n = 0', 'INSERT INTO insta5.checked VALUES (1)';
+is(error_of($new, 'INSERT INTO insta5.photos (n) VALUES (1); INSERT INTO insta5.likes
+	SELECT max(id) FROM insta5.photos; UPDATE insta5.checked SET n = 2'), '',
+	'... which the target takes');
+is(sql($new, q{SELECT nspowner::regrole, has_table_privilege('app', 'insta5.photos', 'INSERT'),
+	(SELECT reltuples FROM pg_class WHERE oid = 'insta5.likes'::regclass)
+	FROM pg_namespace WHERE nspname = 'insta5'}), 'own|t|1000',
+	'... its owner, rights and statistics');
+is(im('--dump', 'insta5'), 0, 'the same command again');
+is(im('--status'), 0, '--status');
+like($out, qr/^insta5: moved, the target serves it\n  serves:  the target\n  next:    --finish$/m,
+	'... tells what is next');
+is(im('--reverse'), 5, 'it has no way back');
+is(im('--cancel'), 5, '... and cannot be cancelled');
+is(im('--finish'), 0, '... but finished');
+is(places() . left(), '- insta5', '... and nothing is left');
+($from, $to) = ($new, $old);
+is(im('--dump', 'insta5'), 0, 'back, by another move');
+is(im('--finish'), 0, '... which is finished, too');
+($from, $to) = ($old, $new);
+
+# Killed at each step, and cancelled
+my $only = places() . left();
+my @steps = ('begun', 'guards', 'rehearsed', 'stopping', 'guarded', 'stopped', 'made', 'copied',
+	'verified', 'told');
+{
+	my @wrong;
+	for my $at ($ENV{FULL} ? @steps : ('begun', 'stopping', 'copied', 'told'))
+	{
+		my $got = im({ at => $at }, '--dump', 'insta5');
+		push @wrong, "$at: $got" if $got != -1;
+		$got = im('--cancel');
+		push @wrong, "$at: --cancel $got" if $got || places() . left() ne $only;
+		push @wrong, "$at: no insert" if error_of($old, 'INSERT INTO insta5.checked VALUES (1)');
+	}
+	is("@wrong", '', 'killed and cancelled, both sides are as before');
+	@wrong = ();
+	for my $at (@steps, 'switched', 'source marked', 'subscription dropped', 'publication dropped')
+	{
+		my $got = im({ at => $at }, '--dump', 'insta5');
+		push @wrong, "$at: $got" if $got != -1;
+	}
+	is("@wrong", '', 'killed after each step, the same command again');
+	is(im('--dump', 'insta5'), 0, '... ends well');
+	is(places(), 'insta5 frozen insta5', '... and the target serves the shard');
+	is(im('--finish'), 0, '... --finish');
+	is(places() . left(), '- insta5', '... leaves nothing');
+	($from, $to) = ($new, $old);
+	is(im('--dump', 'insta5') + im('--finish'), 0, '... and back');
+	($from, $to) = ($old, $new);
+}
+
+# What fails while writes are refused is taken back
+sub serves
+{
+	my ($what) = @_;
+	is(places(), 'insta5 -', "$what: the source serves, and the target has nothing");
+	is(error_of($old, 'INSERT INTO insta5.checked VALUES (1)'), '', '... and takes writes');
+	return;
+}
+is(im({ at => 'made', do => 'kill -TERM $PPID' }, '--dump', 'insta5'), 8, 'interrupted');
+serves('interrupted');
+is(im('--dump', 'insta5', '--on-switch', 'exit 1'), 9, 'the router fails');
+serves('the router');
+sql($old, q{CREATE OR REPLACE FUNCTION insta5.ok(integer) RETURNS boolean LANGUAGE sql
+	AS 'SELECT false'});
+is(im('--dump'), 1, 'a row that the target refuses');
+like($err, qr/violates check constraint/, '... is told');
+$db = 'postgres';
+sql($old, q{CREATE OR REPLACE FUNCTION insta5.ok(integer) RETURNS boolean LANGUAGE sql
+	AS 'SELECT true'});
+serves('a row');
+sql($new, 'ALTER DEFAULT PRIVILEGES FOR ROLE own GRANT SELECT ON TABLES TO app');
+is(im('--dump'), 6, 'other rights on the target');
+like($out, qr/only on the target: table insta5\.photos .*app=ar/, '... are told');
+unlike($out, qr/taken back|copied,/, '... before writes are refused');
+sql($new, 'ALTER DEFAULT PRIVILEGES FOR ROLE own REVOKE SELECT ON TABLES FROM app');
+sql($new, 'CREATE SCHEMA insta5');
+is(im('--dump'), 5, 'a schema of that name on the target');
+sql($new, 'DROP SCHEMA insta5');
+is(im('--cancel'), 0, 'cancelled');
+is(places() . left(), $only, '... both sides are as before');
+
+# Rows that the target has otherwise: not seen by a copy that succeeds, but by the comparison
+sql($new, q{CREATE FUNCTION public.alter() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+	IF to_regclass('insta5.checked') IS NOT NULL THEN UPDATE insta5.checked SET n = 7; END IF;
+	END $$;
+	CREATE EVENT TRIGGER alter ON ddl_command_end WHEN TAG IN ('CREATE INDEX')
+	EXECUTE FUNCTION public.alter()});
+is(im('--dump', 'insta5'), 6, 'rows that differ');
+like($out, qr/^table insta5\.checked differs\n  only on the source: row \(1\)/m, '... are named');
+serves('rows');
+sql($new, 'DROP EVENT TRIGGER alter');
+is(im('--dump', 'insta5', '--no-verify'), 0, 'not compared');
+unlike($out, qr/verified|--verify/, '... and nothing else is said');
+is(im('--finish'), 0, '... moved');
+
+# The SQL edition
+$db = 'sql';
+for my $node ($old, $new)
+{
+	$node->safe_psql('sql', SqlEdition::changed(), extra_params => [ '-U', 'own' ]);
+}
+sql($old, $schema);
+is(im('--dump', 'insta5'), 0, 'the SQL edition');
+is(places(), 'insta5 frozen insta5', '... serves on the target');
+is(sql($new, $sums), $before, '... with all rows');
+is(error_of($new, 'INSERT INTO insta5.photos (n) VALUES (1)'), '', '... and takes writes');
+is(im('--finish'), 0, '... and ends');
+is(places() . left(), '- insta5', '... with nothing left');
+
+done_testing();
