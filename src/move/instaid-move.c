@@ -138,12 +138,11 @@ static char *
 mark(Side *f, Side *t, const char *state, const char *lsn, bool is_one_way)
 {
 	const char *values[] = {name, shards, frozen, f->id, t->id, state, lsn, is_one_way ? "t" : "f"};
-	PGresult   *result = PQexecParams(f->conn, MARK, 8, NULL, values, NULL, NULL, 0);
+	PGresult   *result = ask(f, MARK, 8, values);
 	char	   *command;
 
-	if (PQresultStatus(result) != PGRES_TUPLES_OK)
-		stop(PQstatus(f->conn) == CONNECTION_OK ? FAILED : DISCONNECTED,
-			 fmt("cannot ask the %s", f->name), PQerrorMessage(f->conn),
+	if (!result)
+		stop(FAILED, fmt("a query on the %s failed", f->name), f->error,
 			 "Run the same command again.");
 	command = strdup(PQgetvalue(result, 0, 0));
 	PQclear(result);
@@ -652,6 +651,23 @@ define(void)
 	look();
 }
 
+/* A source that moved is reached as this command says, and no more as the first one did. */
+static void
+set_connection(void)
+{
+	PGresult   *same = try_query(to, "SELECT FROM pg_subscription WHERE oid = $1::oid"
+								 " AND subconninfo = $2", to->sub, from->reach);
+
+	if (PQntuples(same) == 0)
+	{
+		char	   *conninfo = literal(to, from->reach);
+
+		run(to, fmt("ALTER SUBSCRIPTION %s CONNECTION %s", name, conninfo));
+		PQfreemem(conninfo);
+	}
+	PQclear(same);
+}
+
 /* Add tables to the publication that both sides have since it was made, and let the target know. */
 static void
 publish_new_tables(void)
@@ -876,22 +892,37 @@ run_hook(const char *what, double seconds)
 	return child > 0 && status == 0;
 }
 
+/* The first signal lets the source serve again, and the second one ends the program. */
 static void
-interrupt(int signal)
+interrupt(int number)
 {
-	(void) signal;
 	interrupted = 1;
+	signal(number, SIG_DFL);
+}
+
+static void
+catch_signals(void (*handler) (int))
+{
+	static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
+
+	for (int i = 0; i < 3; i++)
+		if (signal(numbers[i], handler) == SIG_IGN)
+			signal(numbers[i], SIG_IGN);
 }
 
 /* Let the source serve again. */
 static void
 take_back(void)
 {
-	char	   *pass = guards(from, LETS_PASS);
-	char	   *thaw = value(from, THAW, shards, frozen);
+	char	   *pass,
+			   *thaw,
+			   *unmark;
 	const char *before = strncmp(from->state, "back", 4) == 0 ? "back" : "copying";
-	char	   *unmark = mark(from, to, before, NULL, false);
 
+	answer_by = 0;
+	pass = guards(from, LETS_PASS);
+	thaw = value(from, THAW, shards, frozen);
+	unmark = mark(from, to, before, NULL, false);
 	run(from, fmt("SET lock_timeout = '10s'; %s; %s; %s", pass, thaw ? thaw : "SELECT", unmark));
 	free(pass);
 	free(thaw);
@@ -953,12 +984,11 @@ attempt(int *status, char **why)
 
 	*status = NOT_NOW;
 	began = now();
-	until = began + max_stop;
+	answer_by = until = began + max_stop;
+	at_end = take_back;
 	if (!try(from, fmt("%s; %s", stopping, refuse)))
 		return *why = from->error, false;
 	step("stopping");
-
-	at_end = take_back;
 
 	/* those that may have passed the guards */
 	if (!(result = try_query(from, HOLDERS, shards, "0")))
@@ -997,8 +1027,12 @@ attempt(int *status, char **why)
 	if (compare_definitions())
 		return *status = DIFFERENT, *why = "the definitions differ", false;
 	for (int i = 0; i < 2 && verify_rows; i++)
-		PQclear(PQexec((i ? from : to)->snapshot,
-					   "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1"));
+	{
+		Side	   *side = i ? from : to;
+
+		if (!try_on(side, side->snapshot, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1"))
+			return *why = side->error, false;
+	}
 	if (!(result = try_query(from, SEQUENCES, shards, NULL)))
 		return *why = from->error, false;
 	if (!(last = value(to, "SELECT pg_current_wal_flush_lsn()", NULL, NULL)))
@@ -1011,16 +1045,24 @@ attempt(int *status, char **why)
 	if (interrupted)
 		return *why = "interrupted", false;
 
-	/* if this connection is lost, only the target knows whether it serves them */
-	at_end = NULL;
 	text = value(to, "SELECT string_agg(format('SELECT instaid.freeze_shard(%L)', s), ';')"
 				 " FROM unnest($1::text[]) AS s", frozen, NULL);
 	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; %s; %s; %s; %s;"
 					 " ALTER SUBSCRIPTION %s DISABLE; ALTER SUBSCRIPTION %s SET (slot_name = NONE);"
-					 " %s; COMMIT", pass, thaw,
+					 " %s", pass, thaw,
 					 PQgetisnull(result, 0, 0) ? "SELECT" : PQgetvalue(result, 0, 0),
 					 text ? text : "SELECT", name, name,
 					 mark(to, from, "switched", last, one_way))))
+		return *why = to->error, false;
+	step("started");
+
+	/*
+	 * Until here, the target forgets it all if the program ends.  If there is no answer from here
+	 * on, only the target knows whether it serves them.
+	 */
+	at_end = NULL;
+	answer_by = 0;
+	if (!try(to, "COMMIT"))
 		return *why = to->error, false;
 	say("switched: writes were refused for %.0f ms (%.0f to stop, %.0f to apply, %.0f on-switch,"
 		" %.0f to start)", (now() - began) * 1000, (stopped - began) * 1000,
@@ -1029,6 +1071,24 @@ attempt(int *status, char **why)
 	PQclear(result);
 	step("switched");
 	return true;
+}
+
+/*
+ * Sessions that compare rows.  A superuser must not read a view that the owner of a table
+ * puts in its place: its functions would run with the superuser's rights.
+ */
+static void
+open_readers(void)
+{
+	for (int i = 0; i < 2; i++)
+	{
+		Side	   *side = i ? from : to;
+
+		side->snapshot = open_connection(side);
+		if (!try_on(side, side->snapshot, "SELECT set_config(name, 'view, foreign-table', false)"
+					" FROM pg_settings WHERE name = 'restrict_nonsystem_relation_kind'"))
+			stop(FAILED, fmt("cannot prepare a session of the %s", side->name), side->error, NULL);
+	}
 }
 
 /* Try to switch until it succeeds, or until --max-wait. */
@@ -1040,8 +1100,8 @@ switch_over(void)
 
 	prepare_way_back();
 	run(to, fmt("ALTER SUBSCRIPTION %s SET (synchronous_commit = 'local')", name));
-	for (int i = 0; i < 2 && verify_rows; i++)
-		(i ? from : to)->snapshot = open_connection(i ? from : to);
+	if (verify_rows)
+		open_readers();
 	for (int n = 0;;)
 	{
 		int			status;
@@ -1069,8 +1129,7 @@ switch_over(void)
 			continue;
 		}
 		PQclear(holders);
-		signal(SIGINT, interrupt);
-		signal(SIGTERM, interrupt);
+		catch_signals(interrupt);
 		for (int i = 0; i < 2; i++)
 			run(i ? to : from, "SET lock_timeout = '" PATIENCE "'");
 		n++;
@@ -1085,10 +1144,9 @@ switch_over(void)
 			run(i ? to : from, "SET lock_timeout = '10s'");
 		if (is_done)
 			break;
-		signal(SIGINT, SIG_DFL);
-		signal(SIGTERM, SIG_DFL);
+		catch_signals(SIG_DFL);
 		for (int i = 0; i < 2 && verify_rows; i++)
-			PQclear(PQexec((i ? from : to)->snapshot, "ROLLBACK"));
+			try_on(i ? from : to, (i ? from : to)->snapshot, "ROLLBACK");
 		if (status != NOT_NOW || now() > until || interrupted)
 			stop(status, status == HOOK_FAILED ? "not switched: --on-switch" :
 				 fmt("not switched after %d attempt%s", n, n > 1 ? "s" : ""), why,
@@ -1098,8 +1156,7 @@ switch_over(void)
 		free(why);
 		nap(0.3 + 0.1 * (n % 7));
 	}
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
+	catch_signals(SIG_DFL);
 	look();
 }
 
@@ -1155,13 +1212,16 @@ ask_both(PGconn *of_source, PGconn *of_target, const char *sql, const char *p1, 
  * a difference that is the same after the copy had it all is told.
  */
 static int
-verify(PGconn *of_source, PGconn *of_target, bool is_quiet)
+verify(bool is_quiet)
 {
+	PGconn	   *of_source = from->snapshot,
+			   *of_target = to->snapshot;
 	PGresult   *tables = query(from, COMPARED_TABLES, shards, NULL);
 	int			differ = 0;
 	double		rows = 0,
 				began = now();
 
+	step("comparing");
 	for (int i = 0; i < PQntuples(tables); i++)
 	{
 		char	   *of_rows = PQgetvalue(tables, i, 1);
@@ -1399,6 +1459,8 @@ move(void)
 			}
 			define();
 		}
+		else
+			set_connection();
 		if (!from->has_slot)
 			stop(BROKEN, fmt("the slot %s of the source is gone", from->slot), NULL,
 				 "--cancel, and begin again.");
@@ -1418,7 +1480,7 @@ move(void)
 		clean_up();
 		if (!from->snapshot)
 			say("the rows were not compared: --verify does it");
-		else if (verify(from->snapshot, to->snapshot, true))
+		else if (verify(true))
 			stop(DIFFERENT, fmt("%s is moved, and rows differ", shown),
 				 "The lines above name them. The target serves the shards.",
 				 "--reverse brings them back; or repair the rows on the target.");
@@ -1473,6 +1535,20 @@ nothing_found(void)
 		 "The target has not, either.", "SELECT schema_name FROM instaid.shards lists them.");
 }
 
+/* The number of seconds that an option gives */
+static double
+seconds(const char *option, const char *text)
+{
+	char	   *end;
+	double		number = strtod(text, &end);
+
+	/* a NaN is not in this range, either */
+	if (end == text || *end || !(number >= 0 && number <= 86400))
+		stop(USAGE, fmt("--%s %s is not a number of seconds", option, text),
+			 "It must be between 0 and 86400.", NULL);
+	return number;
+}
+
 /* A second command is an error. */
 static void
 set_mode(Mode chosen)
@@ -1522,10 +1598,10 @@ main(int argc, char **argv)
 				to->reach = optarg;
 				break;
 			case O_WAIT:
-				max_wait = atof(optarg);
+				max_wait = seconds("max-wait", optarg);
 				break;
 			case O_STOP:
-				max_stop = atof(optarg);
+				max_stop = seconds("max-stop", optarg);
 				break;
 			case O_HOOK:
 				hook = optarg;
@@ -1593,7 +1669,8 @@ main(int argc, char **argv)
 		case VERIFY:
 			if (!(from->sub ? from : to)->sub)
 				stop(USAGE, fmt("%s has no copy to compare", shown), NULL, "--status tells the state.");
-			if (verify(from->conn, to->conn, false))
+			open_readers();
+			if (verify(false))
 				stop(DIFFERENT, "rows differ", "The lines above name them.",
 					 "Repair the copy, or --cancel the move.");
 			break;

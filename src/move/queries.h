@@ -28,7 +28,7 @@
 	" AND NOT EXISTS (SELECT FROM unnest($1::text[]) AS q WHERE NOT EXISTS (" \
 	"  SELECT FROM unnest(shards) AS s WHERE s = q OR q LIKE '%\\%%'" \
 	"  AND s LIKE replace(replace(q, '\\', '\\\\'), '_', '\\_'))) AS is_all" \
-	" FROM (SELECT p.pubname, CASE WHEN p.pubowner::regrole::text = quote_ident(current_user)" \
+	" FROM (SELECT p.pubname, CASE WHEN r.rolname = current_user" \
 	"        OR r.rolsuper THEN obj_description(p.oid, 'pg_publication')::jsonb END" \
 	"       FROM pg_publication AS p JOIN pg_roles AS r ON r.oid = p.pubowner" \
 	"       WHERE p.pubname ~ '^instaid_move_[0-9]+$') AS x (pubname, m)" \
@@ -109,7 +109,7 @@
 	" WHERE l.granted AND l.database = " DATABASE \
 	" AND l.pid IS DISTINCT FROM pg_backend_pid()" \
 	" AND a.backend_type IS DISTINCT FROM 'autovacuum worker'" \
-	" AND (a.xact_start < clock_timestamp() - $2::float8 * interval '1 s') IS NOT FALSE" \
+	" AND ($2::float8 = 0 OR (a.xact_start < clock_timestamp() - $2::float8 * interval '1 s') IS NOT FALSE)" \
 	" AND (l.locktype = 'relation' AND l.mode NOT IN ('AccessShareLock', 'RowShareLock')" \
 	"  AND l.relation IN (SELECT oid FROM pg_class WHERE relkind IN ('r', 'p')" \
 	"                     AND relnamespace IN " OURS ")" \
