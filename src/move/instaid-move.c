@@ -135,10 +135,10 @@ append(char *array, const char *element)
 
 /* The command that marks a move from one side to the other. */
 static char *
-mark(Side *f, Side *t, const char *state, const char *lsn, bool is_one_way)
+mark(Side *f, Side *t, const char *state, bool is_one_way)
 {
-	const char *values[] = {name, shards, frozen, f->id, t->id, state, lsn, is_one_way ? "t" : "f"};
-	PGresult   *result = ask(f, MARK, 8, values);
+	const char *values[] = {name, shards, frozen, f->id, t->id, state, is_one_way ? "t" : "f"};
+	PGresult   *result = ask(f, MARK, 7, values);
 	char	   *command;
 
 	if (!result)
@@ -450,7 +450,7 @@ static char *
 publication(Side *f, Side *t, const char *state, bool is_one_way)
 {
 	char	   *tables = is_one_way ? NULL : value(f, PUBLISHED_TABLES, shards, NULL);
-	char	   *comment = mark(f, t, state, NULL, is_one_way);
+	char	   *comment = mark(f, t, state, is_one_way);
 	char	   *command = fmt("CREATE PUBLICATION %s%s%s; %s", name, tables ? " FOR TABLE " : "",
 							  tables ? tables : "", comment);
 
@@ -922,8 +922,8 @@ take_back(void)
 	answer_by = 0;
 	pass = guards(from, LETS_PASS);
 	thaw = value(from, THAW, shards, frozen);
-	unmark = mark(from, to, before, NULL, false);
-	run(from, fmt("SET lock_timeout = '10s'; %s; %s; %s", pass, thaw ? thaw : "SELECT", unmark));
+	unmark = mark(from, to, before, false);
+	run(from, fmt("SET lock_timeout = '10s'; SET synchronous_commit = on; %s; %s; %s", pass, thaw ? thaw : "SELECT", unmark));
 	free(pass);
 	free(thaw);
 	free(unmark);
@@ -938,11 +938,12 @@ take_back(void)
 static bool
 wait_for_copy(Side *f, double until)
 {
-	char	   *last = value(f, "SELECT pg_current_wal_insert_lsn()", NULL, NULL);
 	bool		is_there = false;
 
-	/* the copy confirms this message at once */
-	free(value(f, "SELECT pg_logical_emit_message(true, 'instaid', '')", NULL, NULL));
+	/* the copy confirms this message at once; its commit also flushes all earlier ones */
+	char	   *last = value(f, "SELECT pg_logical_emit_message(true, 'instaid', '')"
+							 " FROM set_config('synchronous_commit', 'on', false)", NULL, NULL);
+
 	for (;;)
 	{
 		char	   *there = value(f, "SELECT confirmed_flush_lsn >= $2::pg_lsn FROM pg_replication_slots"
@@ -968,11 +969,13 @@ static bool
 attempt(int *status, char **why)
 {
 	char	   *stopping = mark(from, to, is_state(from, "back") ? "back, stopping" : "copying, stopping",
-							NULL, false),
+							false),
 			   *refuse = guards(from, REFUSES),
 			   *pass = guards(to, LETS_PASS),
 			   *thaw = value(to, THAW, shards, "{}"),
-			   *last,
+			   *freeze = value(to, "SELECT COALESCE(string_agg(format("
+							   "'SELECT instaid.freeze_shard(%L)', s), ';'), 'SELECT')"
+							   " FROM unnest($1::text[]) AS s", frozen, NULL),
 			   *text;
 	double		began,
 				stopped,
@@ -986,7 +989,8 @@ attempt(int *status, char **why)
 	began = now();
 	answer_by = until = began + max_stop;
 	at_end = take_back;
-	if (!try(from, fmt("%s; %s", stopping, refuse)))
+	/* wait_for_copy() flushes this, and the freeze */
+	if (!try(from, fmt("SET synchronous_commit = off; %s; %s", stopping, refuse)))
 		return *why = from->error, false;
 	step("stopping");
 
@@ -1022,21 +1026,17 @@ attempt(int *status, char **why)
 	/* what was created since: nobody may be creating, and both sides have the same */
 	if ((text = value(from, CREATORS, shards, NULL)))
 		return *why = fmt("session %s creates something in the schema", text), false;
-	if ((text = value(from, MISSING_GUARDS, shards, NULL)))
+	if (!(result = try_query(from, "SELECT (" SEQUENCES "), EXISTS (" MISSING_GUARDS ")", shards, NULL)))
+		return *why = from->error, false;
+	if (PQgetvalue(result, 0, 1)[0] == 't')
 		return *why = "a table was created that has no guard", false;
 	if (compare_definitions())
 		return *status = DIFFERENT, *why = "the definitions differ", false;
 	for (int i = 0; i < 2 && verify_rows; i++)
-	{
-		Side	   *side = i ? from : to;
-
-		if (!try_on(side, side->snapshot, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1"))
-			return *why = side->error, false;
-	}
-	if (!(result = try_query(from, SEQUENCES, shards, NULL)))
-		return *why = from->error, false;
-	if (!(last = value(to, "SELECT pg_current_wal_flush_lsn()", NULL, NULL)))
-		return *why = "the target has no WAL", false;
+		PQsendQuery((i ? from : to)->snapshot,
+					"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1");
+	for (int i = 0; i < 2 && verify_rows; i++)
+		PQclear(answer(i ? from : to, (i ? from : to)->snapshot));
 	may_be_told = true;
 	if (hook && !run_hook("switch", until - now()))
 		return *status = HOOK_FAILED, *why = "it failed, or took longer than --max-stop", false;
@@ -1045,14 +1045,11 @@ attempt(int *status, char **why)
 	if (interrupted)
 		return *why = "interrupted", false;
 
-	text = value(to, "SELECT string_agg(format('SELECT instaid.freeze_shard(%L)', s), ';')"
-				 " FROM unnest($1::text[]) AS s", frozen, NULL);
 	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; %s; %s; %s; %s;"
 					 " ALTER SUBSCRIPTION %s DISABLE; ALTER SUBSCRIPTION %s SET (slot_name = NONE);"
 					 " %s", pass, thaw,
 					 PQgetisnull(result, 0, 0) ? "SELECT" : PQgetvalue(result, 0, 0),
-					 text ? text : "SELECT", name, name,
-					 mark(to, from, "switched", last, one_way))))
+					 freeze, name, name, mark(to, from, "switched", one_way))))
 		return *why = to->error, false;
 	step("started");
 
@@ -1166,7 +1163,7 @@ clean_up(void)
 {
 	if (from->marked)
 	{
-		run(from, mark(from, to, "left", NULL, false));
+		run(from, mark(from, to, "left", false));
 		step("source marked");
 	}
 	drop_slots(from, to);
@@ -1187,7 +1184,7 @@ clean_up(void)
 			run(from, fmt("ALTER SUBSCRIPTION %s ENABLE", name));
 			step("way back enabled");
 		}
-		run(to, mark(to, from, "back", NULL, to->one_way));
+		run(to, mark(to, from, "back", to->one_way));
 	}
 	look();
 }

@@ -46,7 +46,7 @@
 #define MARK \
 	"SELECT format('COMMENT ON PUBLICATION %I IS %L', $1::text, jsonb_build_object(" \
 	"'shards', $2::text[], 'frozen', $3::text[], 'from', $4::text, 'to', $5::text," \
-	"'state', $6::text, 'lsn', $7::text, 'one_way', $8::boolean))"
+	"'state', $6::text, 'lsn', pg_current_wal_flush_lsn(), 'one_way', $7::boolean))"
 
 #define SUBSCRIPTION \
 	"SELECT oid, subenabled, subslotname FROM pg_subscription" \
