@@ -472,7 +472,7 @@ begin(void)
 		other = value(to, "SELECT pubname FROM (" MARKS ") AS m LIMIT 1", shards, NULL);
 	if (other)
 		stop(IN_THE_WAY, fmt("a shard of %s is in another move, or in the way back of one", shown),
-			 fmt("Publication %s is its mark.", other), "Finish or cancel that one first.");
+			 fmt("Publication %s is its mark.", other), "Finish or cancel that one first. docs/moving-a-shard.md tells how if a server is gone.");
 	run(from, fmt("%s; COMMIT", command));
 	free(command);
 	step("begun");
@@ -580,7 +580,7 @@ dump(void)
 	text[length] = '\0';
 	if (waitpid(child, &status, 0) != child || status != 0)
 		stop(FAILED, "pg_dump failed", "Its message is above.",
-			 "Have the pg_dump of the newer server first in PATH, and run the same command again.");
+			 "Have the pg_dump of the source's version first in PATH, and run the same command again.");
 
 	/*
 	 * What pg_dump writes for psql, and for servers that are newer than the target.  Nothing of the
@@ -629,7 +629,8 @@ define(void)
 	run(to, "BEGIN");
 	if (!try(to, text))
 		stop(DIFFERENT, "the definitions do not fit the target", to->error,
-			 "Create there what is missing, and run the same command again, or --cancel.");
+			 "Create there what is missing, or have the pg_dump of the source's version first in PATH,"
+			 " and run the same command again, or --cancel.");
 	run(to, "SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;"
 		" SET check_function_bodies = on");
 	if (!run_each(to, FREEZE, shards, NULL))
@@ -923,7 +924,8 @@ take_back(void)
 	pass = guards(from, LETS_PASS);
 	thaw = value(from, THAW, shards, frozen);
 	unmark = mark(from, to, before, false);
-	run(from, fmt("SET lock_timeout = '10s'; SET synchronous_commit = on; %s; %s; %s", pass, thaw ? thaw : "SELECT", unmark));
+	run(from, fmt("SET lock_timeout = '10s'; SET synchronous_commit = on; %s; %s; %s", pass,
+				  thaw ? thaw : "SELECT", unmark));
 	free(pass);
 	free(thaw);
 	free(unmark);

@@ -672,6 +672,18 @@ start_again($new);
 is(im(), 0, '... the same command again moves the shard');
 ends('gone');
 
+# What the page says for a server that is gone for good, on either side
+fresh('gone_for_good');
+is(im({ at => 'stopped' }, 'insta5'), -1, 'killed while writes are refused');
+{
+	my ($block) = section_blocks('docs/moving-a-shard.md', 'States');
+	new($block->{text});
+	$old->poll_query_until($db, 'SELECT NOT bool_or(active) FROM pg_replication_slots') or die;
+	old($block->{text});
+}
+is(left(), ' ', '... without the program, nothing is left on either side');
+is(error_of($_, 'INSERT INTO insta5.t (n) VALUES (4)'), '', '... which serves') for $old, $new;
+
 # Servers that hang while writes are refused, and come back
 fresh('hangs');
 my $hangs = sub {
