@@ -694,6 +694,47 @@ publish_new_tables(void)
 }
 
 /*
+ * The end of a table's copy drops its slot on the source, and then commits that on the target.  A
+ * crash between leaves a table that waits for this slot for ever, and no error is counted.
+ * Such a table is copied again.  It still is one of these until the last step is done.
+ */
+static bool
+copy_again(void)
+{
+	char	   *id = fmt("%.*s", (int) strcspn(to->id, "/"), to->id);
+	char	   *copied = value(to, COPIED_TABLES, to->sub, id);
+	PGresult   *lost = copied ? query(from, LOST_COPIES, copied, NULL) : NULL;
+	int			n = lost ? PQntuples(lost) : 0;
+	char	   *still = NULL;
+
+	if (n)
+	{
+		/* a copy that ends now loses its slot a moment before the table is ready */
+		nap(3);
+		still = value(to, COPIED_TABLES, to->sub, id);
+		if (!still || strcmp(still, copied) != 0)
+			n = 0;
+	}
+	for (int i = 0; i < n; i++)
+	{
+		const char *table = PQgetvalue(lost, i, 0);
+
+		say("copying %s again: a server crashed at the end of its copy", table);
+		run(to, fmt("BEGIN; SET LOCAL session_replication_role = replica; DELETE FROM ONLY %s; COMMIT",
+					table));
+		run(from, fmt("ALTER PUBLICATION %s DROP TABLE ONLY %s", name, table));
+	}
+	if (n && !try(to, fmt("ALTER SUBSCRIPTION %s REFRESH PUBLICATION", name)))
+		stop(BROKEN, "the target cannot ask the source for its tables", to->error,
+			 "See that its server reaches the source, and run the same command again.");
+	PQclear(lost);
+	free(copied);
+	free(still);
+	free(id);
+	return n > 0;
+}
+
+/*
  * Wait until the target has all tables, however long that takes, and then until it is near the end
  * of the source's WAL.
  */
@@ -702,7 +743,8 @@ follow(double until)
 {
 	char	   *last = strdup("");
 	double		told = 0,
-				compared = 0;
+				compared = 0,
+				waiting = now();
 	int			errors = -1,
 				copied = -1;
 	double		failing = 0,
@@ -734,6 +776,12 @@ follow(double until)
 					 "Make the same change on the target, and run the same command again, or --cancel.");
 			publish_new_tables();
 		}
+		if (now() - waiting > 10)
+		{
+			if (copy_again())
+				compared = 0;
+			waiting = now();
+		}
 		progress = query(to, PROGRESS, to->sub, NULL);
 		slot = query(from, SLOT, from->slot, NULL);
 		if (PQntuples(slot) == 0 || strcmp(PQgetvalue(slot, 0, 1), "lost") == 0)
@@ -746,6 +794,7 @@ follow(double until)
 		/* a source that was down for a while causes errors, too */
 		if (atoi(PQgetvalue(progress, 0, 0)) != copied)
 		{
+			waiting = now();
 			copied = atoi(PQgetvalue(progress, 0, 0));
 			errors = atoi(PQgetvalue(progress, 0, 3));
 			failing = now();

@@ -458,6 +458,15 @@
 	" pg_size_pretty(COALESCE(sum(pg_relation_size(r.srrelid)), 0))," \
 	" (SELECT apply_error_count + sync_error_count FROM pg_stat_subscription_stats WHERE subid = $1::oid)" \
 	" FROM pg_subscription_rel AS r WHERE r.srsubid = $1::oid"
+/* $2: the system identifier of the target; a line for each table whose copy is finished */
+#define COPIED_TABLES \
+	"SELECT array_agg(format('%s %I.%I', format('pg_%s_sync_%s_%s', r.srsubid, r.srrelid, $2::text)," \
+	" n.nspname, c.relname))::text FROM pg_subscription_rel AS r JOIN pg_class AS c ON c.oid = r.srrelid" \
+	" JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE r.srsubid = $1::oid AND r.srsubstate = 'f'"
+/* $1: these lines */
+#define LOST_COPIES \
+	"SELECT substr(x, strpos(x, ' ') + 1) FROM unnest($1::text[]) AS x" \
+	" WHERE split_part(x, ' ', 1) NOT IN (SELECT slot_name FROM pg_replication_slots)"
 #define SLOT \
 	"SELECT active, wal_status, COALESCE(pg_current_wal_insert_lsn() - confirmed_flush_lsn, 0)," \
 	" pg_size_pretty(pg_current_wal_lsn() - restart_lsn), pg_current_wal_lsn() - restart_lsn" \
