@@ -472,7 +472,7 @@ begin(void)
 		other = value(to, "SELECT pubname FROM (" MARKS ") AS m LIMIT 1", shards, NULL);
 	if (other)
 		stop(IN_THE_WAY, fmt("a shard of %s is in another move, or in the way back of one", shown),
-			 fmt("Publication %s is its mark.", other), "Finish or cancel that one first. docs/moving-a-shard.md tells how if a server is gone.");
+			 fmt("Publication %s is its mark.", other), "Finish or cancel that one first.");
 	run(from, fmt("%s; COMMIT", command));
 	free(command);
 	step("begun");

@@ -51,8 +51,9 @@ sub im
 	my %at = ref $args[0] ? %{ shift @args } : ();
 	local $ENV{MOVE_AT} = $at{at} // '';
 	local $ENV{MOVE_DO} = $at{do} // 'kill -9 $PPID';
-	IPC::Run::run([ %at ? $stepping : $tool, '--from', $through{from} // $from->connstr($db), '--to',
-			$through{to} // $to->connstr($db), @args ], '<', \undef, '>', \$out, '2>', \$err,
+	my @sides = ('--from', $through{from} // $from->connstr($db),
+		'--to', $through{to} // $to->connstr($db));
+	IPC::Run::run([ %at ? $stepping : $tool, @sides, @args ], '<', \undef, '>', \$out, '2>', \$err,
 		IPC::Run::timeout(600));
 	note("instaid-move @args", %at ? " at $at{at}" : '', ": ", $? >> 8, $? & 127 ? ' killed' : '',
 		"\n$out$err") if $? || $ENV{VERBOSE_MOVE};
@@ -471,7 +472,14 @@ sub new
 	return bless { pid => $pid, connection => 'host=127.0.0.1 port=' . $listen->sockport
 		  . " dbname=$db user=" . (getpwuid $<)[0] }, $class;
 }
-sub DESTROY { my ($self) = @_; kill 'KILL', $self->{pid}; local $?; waitpid $self->{pid}, 0; return }
+sub DESTROY
+{
+	my ($self) = @_;
+	local $?;
+	kill 'KILL', $self->{pid};
+	waitpid $self->{pid}, 0;
+	return;
+}
 # The shell command that interrupts it for a while
 sub breaks
 {
@@ -712,8 +720,8 @@ for my $signal ('HUP', 'INT', 'TERM')
 {
 	# system() ignores SIGINT while it waits, and a test in the background ignores it
 	local $SIG{$signal} = 'DEFAULT';
-	is(im({ at => 'stopped', do => "(sleep 0.5; kill -$signal \$PPID) >/dev/null 2>&1 &" }, 'insta5',
-			'--on-switch', 'sleep 1'), 8, "SIG$signal");
+	my $do = "(sleep 0.5; kill -$signal \$PPID) >/dev/null 2>&1 &";
+	is(im({ at => 'stopped', do => $do }, 'insta5', '--on-switch', 'sleep 1'), 8, "SIG$signal");
 	is(places(), 'insta5 insta5 frozen', '... and the source serves');
 }
 {
@@ -726,9 +734,10 @@ ends('signals');
 # A view in the place of a table whose rows are compared, as an owner can put it there
 fresh('planted', q{CREATE FUNCTION insta5.code() RETURNS integer LANGUAGE plpgsql AS
 	$$ BEGIN RAISE 'this runs as %', current_user; END $$});
-is(im({ at => 'comparing', do => "psql -qd '" . $new->connstr($db) . "' -c 'ALTER TABLE insta5.t
-	RENAME TO u' -c 'CREATE VIEW insta5.t AS SELECT id, insta5.code() AS n FROM insta5.u'" }, 'insta5'),
-	1, 'a view in the place of a table');
+my $plants = "psql -qd \"" . $new->connstr($db) . "\" -c 'ALTER TABLE insta5.t RENAME TO u'
+	-c 'CREATE VIEW insta5.t AS SELECT id, insta5.code() AS n FROM insta5.u'";
+is(im({ at => 'comparing', do => $plants =~ s/\n/ /r }, 'insta5'), 1,
+	'a view in the place of a table');
 unlike($err, qr/this runs as/, '... whose functions are not run');
 like($err, qr/access to non-system view/, '... which is told');
 new('DROP VIEW insta5.t; ALTER TABLE insta5.u RENAME TO t');

@@ -83,7 +83,8 @@ sub client
 	open STDERR, '>', "$dir/$name.err";
 	open my $ledger, '>', "$dir/$name" or die;
 	$ledger->autoflush;
-	eval { $code->($ledger, sub { return -e "$dir/stop" || getppid != $parent }); 1 } or print $ledger "failed $@";
+	eval { $code->($ledger, sub { return -e "$dir/stop" || getppid != $parent }); 1 }
+	  or print $ledger "failed $@";
 	POSIX::_exit(0);
 }
 
@@ -225,7 +226,8 @@ waitpid $_, 0 for @clients, $reader;
 sub told { note(@_); append_to_file("$ENV{SCRATCH}/result", "@_\n") if $ENV{SCRATCH}; return }
 
 is("@failed", '', 'each command ended well when it was repeated');
-told("$killed programs killed, $crashed servers crashed; " . join(', ', map { "$done{$_} $_" } sort keys %done));
+told("$killed programs killed, $crashed servers crashed; "
+	  . join(', ', map { "$done{$_} $_" } sort keys %done));
 
 my (%acked, %read, %there, %errors, %waits, @wrong);
 for my $who (1 .. 8)
@@ -249,7 +251,8 @@ for my $shard (@shards)
 	$there{"$shard $_"}++ for split /\n/,
 	  $node->safe_psql('postgres', "SELECT who || ' ' || n FROM $shard.outbox");
 	push @wrong, split /\n/, $node->safe_psql('postgres', qq{SELECT '$shard counter ' || who
-		FROM $shard.counters AS c WHERE n <> (SELECT count(*) FROM $shard.outbox WHERE who = c.who)});
+		FROM $shard.counters AS c
+		WHERE n <> (SELECT count(*) FROM $shard.outbox WHERE who = c.who)});
 }
 is(join(', ', @wrong), '', 'the rows of each transaction are there together');
 sub some { my (@all) = sort @_; return @all ? @all . ": @all[ 0 .. ($#all > 4 ? 4 : $#all) ]" : '' }
@@ -257,7 +260,8 @@ is(some(grep { !$there{$_} } keys %acked), '', 'of ' . keys(%acked) . ' transact
 is(some(grep { $there{$_} > 1 } keys %there), '', '... and none is there twice');
 is(some(grep { !$read{$_} } keys %there), '', '... the reader missed none');
 is(some(grep { $read{$_} > 1 || !$there{$_} } keys %read), '', '... and has each once');
-told(keys(%acked) . " transactions acknowledged, " . keys(%there) . ' are there, ' . keys(%read) . ' read');
+told(keys(%acked) . ' transactions acknowledged, ' . keys(%there) . ' are there, '
+	  . keys(%read) . ' read');
 cmp_ok(keys %acked, '>', 5 * $seconds, '... and the clients were served meanwhile');
 is(join(' ', grep { !/^(00000|55000|3F000|42P01|lost|57P0.|08\w+)$/ } keys %errors), '',
 	'... with no error but of a frozen shard, or of a server that is gone');
@@ -275,7 +279,8 @@ for my $kind ('refused', 'back')
 	told("$kind: " . join ', ', map { "below $_ s: $count{$_}" } grep { $count{$_} } @limits, 9999);
 }
 my @sorted = sort { $a <=> $b } @switches;
-told(@sorted . " switches refused writes for $sorted[0] to $sorted[-1] ms, median $sorted[@sorted / 2]")
+told(@sorted . " switches refused writes for $sorted[0] to $sorted[-1] ms, median "
+	  . $sorted[ @sorted / 2 ])
   if @sorted;
 
 done_testing();
