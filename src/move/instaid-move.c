@@ -1038,7 +1038,9 @@ attempt(int *status, char **why)
 
 	*status = NOT_NOW;
 	began = now();
-	answer_by = until = began + max_stop;
+	until = began + max_stop;
+	/* what is slow is taken back, and tried again; what hangs ends the program */
+	answer_by = until + 1;
 	at_end = take_back;
 	/* wait_for_copy() flushes this, and the freeze */
 	if (!try(from, fmt("SET synchronous_commit = off; %s; %s", stopping, refuse)))

@@ -5,7 +5,7 @@
 # twice, and the reader has each row once.  040_move.pl kills at chosen steps.
 #
 # only with FULL=1: ten minutes, or INSTAID_MOVE_SECONDS
-# INSTAID_TEST_SEED repeats what is chosen; RESULT=FILE gets the numbers
+# INSTAID_TEST_SEED repeats what is chosen
 
 use strict;
 use warnings;
@@ -222,11 +222,8 @@ waitpid $_, 0 for @clients, $reader;
 
 #### What is there in the end ####
 
-# Numbers, also for RESULT=FILE of make test
-sub told { note(@_); append_to_file("$ENV{SCRATCH}/result", "@_\n") if $ENV{SCRATCH}; return }
-
 is("@failed", '', 'each command ended well when it was repeated');
-told("$killed programs killed, $crashed servers crashed; "
+note("$killed programs killed, $crashed servers crashed; "
 	  . join(', ', map { "$done{$_} $_" } sort keys %done));
 
 my (%acked, %read, %there, %errors, %waits, @wrong);
@@ -260,7 +257,7 @@ is(some(grep { !$there{$_} } keys %acked), '', 'of ' . keys(%acked) . ' transact
 is(some(grep { $there{$_} > 1 } keys %there), '', '... and none is there twice');
 is(some(grep { !$read{$_} } keys %there), '', '... the reader missed none');
 is(some(grep { $read{$_} > 1 || !$there{$_} } keys %read), '', '... and has each once');
-told(keys(%acked) . ' transactions acknowledged, ' . keys(%there) . ' are there, '
+note(keys(%acked) . ' transactions acknowledged, ' . keys(%there) . ' are there, '
 	  . keys(%read) . ' read');
 cmp_ok(keys %acked, '>', 5 * $seconds, '... and the clients were served meanwhile');
 is(join(' ', grep { !/^(00000|55000|3F000|42P01|lost|57P0.|08\w+)$/ } keys %errors), '',
@@ -276,11 +273,11 @@ for my $kind ('refused', 'back')
 		my ($limit) = grep { $wait < $_ } @limits, 9999;
 		$count{$limit}++;
 	}
-	told("$kind: " . join ', ', map { "below $_ s: $count{$_}" } grep { $count{$_} } @limits, 9999);
+	note("$kind: " . join ', ', map { "below $_ s: $count{$_}" } grep { $count{$_} } @limits, 9999);
 }
 my @sorted = sort { $a <=> $b } @switches;
-told(@sorted . " switches refused writes for $sorted[0] to $sorted[-1] ms, median "
-	  . $sorted[ @sorted / 2 ])
+note(@sorted . " switches refused writes for $sorted[0] to $sorted[-1] ms, median "
+	. $sorted[ @sorted / 2 ])
   if @sorted;
 
 done_testing();
