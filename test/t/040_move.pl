@@ -836,6 +836,20 @@ new('ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM reader');
 is(im(), 0, '... without them it goes on');
 ends('privileges');
 
+# A crash at the end of a table's copy, after its slot was dropped: the state is made by hand
+fresh('copied', 'CREATE TABLE insta5.refers (id bigint PRIMARY KEY REFERENCES insta5.t);
+	INSERT INTO insta5.refers SELECT id FROM insta5.t LIMIT 10');
+is(im('--prepare', 'insta5'), 0, 'prepared');
+new(q{ALTER SUBSCRIPTION instaid_move_5 DISABLE});
+$new->poll_query_until($db, 'SELECT count(pid) = 0 FROM pg_stat_subscription') or die;
+new(q{SET allow_system_table_mods = on; UPDATE pg_subscription_rel SET srsubstate = 'f',
+	srsublsn = NULL WHERE srrelid = 'insta5.t'::regclass});
+old('UPDATE insta5.t SET n = n + 1');
+is(im('--max-wait', 60), 0, 'a copy whose slot is gone is made again');
+like($out, qr/copying insta5\.t again/, '... which is told');
+like($out, qr/verified: 2 tables, 110 rows, the same/, '... with all rows');
+ends('copied');
+
 # A slot that is lost; slots of table copies
 fresh('lost');
 is(im('--prepare', 'insta5'), 0, 'prepared');
@@ -860,20 +874,6 @@ $old->poll_query_until($db, "SELECT count(*) > 0 FROM pg_replication_slots
 is(im(), 6, '... by another definition');
 is(im('--cancel'), 0, '... is cancelled');
 is(places() . left(), 'insta5 - ', '... with nothing left');
-
-# A crash at the end of a table's copy, after its slot was dropped: the state is made by hand
-fresh('copied', 'CREATE TABLE insta5.refers (id bigint PRIMARY KEY REFERENCES insta5.t);
-	INSERT INTO insta5.refers SELECT id FROM insta5.t LIMIT 10');
-is(im('--prepare', 'insta5'), 0, 'prepared');
-new(q{ALTER SUBSCRIPTION instaid_move_5 DISABLE});
-$new->poll_query_until($db, 'SELECT count(pid) = 0 FROM pg_stat_subscription') or die;
-new(q{SET allow_system_table_mods = on; UPDATE pg_subscription_rel SET srsubstate = 'f',
-	srsublsn = NULL WHERE srrelid = 'insta5.t'::regclass});
-old('UPDATE insta5.t SET n = n + 1');
-is(im('--max-wait', 60), 0, 'a copy whose slot is gone is made again');
-like($out, qr/copying insta5\.t again/, '... which is told');
-like($out, qr/verified: 2 tables, 110 rows, the same/, '... with all rows');
-ends('copied');
 
 # One run at a time; a slot that waits for a transaction of another database
 my $here = $db;
