@@ -718,10 +718,14 @@ copy_again(void)
 	for (int i = 0; i < n; i++)
 	{
 		const char *table = PQgetvalue(lost, i, 0);
+		char	   *code;
 
 		say("copying %s again: a server crashed at the end of its copy", table);
-		run(to, fmt("BEGIN; SET LOCAL session_replication_role = replica; DELETE FROM ONLY %s; COMMIT",
-					table));
+		/* no code of the table's owner may run with our rights */
+		run(to, fmt("BEGIN; LOCK TABLE ONLY %s IN SHARE ROW EXCLUSIVE MODE", table));
+		if ((code = value(to, CODE_OF_TABLE, table, NULL)))
+			stop(BROKEN, fmt("%s cannot be copied again", table), code, "--cancel, and begin again.");
+		run(to, fmt("SET LOCAL session_replication_role = replica; DELETE FROM ONLY %s; COMMIT", table));
 		run(from, fmt("ALTER PUBLICATION %s DROP TABLE ONLY %s", name, table));
 	}
 	if (n && !try(to, fmt("ALTER SUBSCRIPTION %s REFRESH PUBLICATION", name)))

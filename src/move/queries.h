@@ -467,6 +467,12 @@
 #define LOST_COPIES \
 	"SELECT substr(x, strpos(x, ' ') + 1) FROM unnest($1::text[]) AS x" \
 	" WHERE split_part(x, ' ', 1) NOT IN (SELECT slot_name FROM pg_replication_slots)"
+/* $1: a table; what would run at a DELETE although session_replication_role is replica */
+#define CODE_OF_TABLE \
+	"SELECT 'It has a trigger or a rule on the target that is ENABLE ALWAYS or REPLICA.'" \
+	" FROM pg_class AS c WHERE c.oid = to_regclass($1) AND (c.relkind <> 'r'" \
+	"  OR EXISTS (SELECT FROM pg_trigger WHERE tgrelid = c.oid AND tgenabled IN ('A', 'R'))" \
+	"  OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = c.oid AND ev_enabled IN ('A', 'R')))"
 #define SLOT \
 	"SELECT active, wal_status, COALESCE(pg_current_wal_insert_lsn() - confirmed_flush_lsn, 0)," \
 	" pg_size_pretty(pg_current_wal_lsn() - restart_lsn), pg_current_wal_lsn() - restart_lsn" \
