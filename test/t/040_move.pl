@@ -485,7 +485,10 @@ sub breaks
 {
 	my ($self, $how, $seconds) = @_;
 	my ($off, $on) = @{ { cut => [ 'USR1', 'USR2' ], hung => [ 'STOP', 'CONT' ] }->{$how} };
-	return "kill -$off $self->{pid}; (sleep $seconds; kill -$on $self->{pid}) >/dev/null 2>&1 &";
+	# once, and not at each attempt
+	my $done = PostgreSQL::Test::Utils::tempdir . '/done';
+	return "[ -e $done ] || { >$done; kill -$off $self->{pid};"
+	  . " (sleep $seconds; kill -$on $self->{pid}) >/dev/null 2>&1 & }";
 }
 
 package main;
