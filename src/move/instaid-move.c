@@ -142,15 +142,14 @@ append(char *array, const char *element)
 
 /* The command that marks a move from one side to the other. */
 static char *
-mark(Side *f, Side *t, const char *state, const char *lsn, bool is_one_way)
+mark(Side *f, Side *t, const char *state, bool is_one_way)
 {
-	const char *values[] = {name, shards, frozen, f->id, t->id, state, lsn, is_one_way ? "t" : "f"};
-	PGresult   *result = PQexecParams(f->conn, MARK, 8, NULL, values, NULL, NULL, 0);
+	const char *values[] = {name, shards, frozen, f->id, t->id, state, is_one_way ? "t" : "f"};
+	PGresult   *result = ask(f, MARK, 7, values);
 	char	   *command;
 
-	if (PQresultStatus(result) != PGRES_TUPLES_OK)
-		stop(PQstatus(f->conn) == CONNECTION_OK ? FAILED : DISCONNECTED,
-			 fmt("cannot ask the %s", f->name), PQerrorMessage(f->conn),
+	if (!result)
+		stop(FAILED, fmt("a query on the %s failed", f->name), f->error,
 			 "Run the same command again.");
 	command = strdup(PQgetvalue(result, 0, 0));
 	PQclear(result);
@@ -467,7 +466,7 @@ static char *
 publication(Side *f, Side *t, const char *state, bool is_one_way)
 {
 	char	   *tables = is_one_way || by_dump ? NULL : value(f, PUBLISHED_TABLES, shards, NULL);
-	char	   *comment = mark(f, t, state, NULL, is_one_way);
+	char	   *comment = mark(f, t, state, is_one_way);
 	char	   *command = fmt("CREATE PUBLICATION %s%s%s; %s", name, tables ? " FOR TABLE " : "",
 							  tables ? tables : "", comment);
 
@@ -597,7 +596,7 @@ dump(const char *section)
 	text[length] = '\0';
 	if (waitpid(child, &status, 0) != child || status != 0)
 		stop(FAILED, "pg_dump failed", "Its message is above.",
-			 "Have the pg_dump of the newer server first in PATH, and run the same command again.");
+			 "Have the pg_dump of the source's version first in PATH, and run the same command again.");
 
 	/*
 	 * What pg_dump writes for psql, and for servers that are newer than the target.  Nothing of the
@@ -646,7 +645,8 @@ define(void)
 	run(to, "BEGIN");
 	if (!try(to, text))
 		stop(DIFFERENT, "the definitions do not fit the target", to->error,
-			 "Create there what is missing, and run the same command again, or --cancel.");
+			 "Create there what is missing, or have the pg_dump of the source's version first in PATH,"
+			 " and run the same command again, or --cancel.");
 	run(to, "SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;"
 		" SET check_function_bodies = on");
 	if (!run_each(to, FREEZE, shards, NULL))
@@ -666,6 +666,23 @@ define(void)
 	free(refuse);
 	step("defined");
 	look();
+}
+
+/* A source that moved is reached as this command says, and no more as the first one did. */
+static void
+set_connection(void)
+{
+	PGresult   *same = try_query(to, "SELECT FROM pg_subscription WHERE oid = $1::oid"
+								 " AND subconninfo = $2", to->sub, from->reach);
+
+	if (PQntuples(same) == 0)
+	{
+		char	   *conninfo = literal(to, from->reach);
+
+		run(to, fmt("ALTER SUBSCRIPTION %s CONNECTION %s", name, conninfo));
+		PQfreemem(conninfo);
+	}
+	PQclear(same);
 }
 
 /* Add tables to the publication that both sides have since it was made, and let the target know. */
@@ -693,6 +710,51 @@ publish_new_tables(void)
 }
 
 /*
+ * The end of a table's copy drops its slot on the source, and then commits that on the target.  A
+ * crash between leaves a table that waits for this slot for ever, and no error is counted.
+ * Such a table is copied again.  It still is one of these until the last step is done.
+ */
+static bool
+copy_again(void)
+{
+	char	   *id = fmt("%.*s", (int) strcspn(to->id, "/"), to->id);
+	char	   *copied = value(to, COPIED_TABLES, to->sub, id);
+	PGresult   *lost = copied ? query(from, LOST_COPIES, copied, NULL) : NULL;
+	int			n = lost ? PQntuples(lost) : 0;
+	char	   *still = NULL;
+
+	if (n)
+	{
+		/* a copy that ends now loses its slot a moment before the table is ready */
+		nap(3);
+		still = value(to, COPIED_TABLES, to->sub, id);
+		if (!still || strcmp(still, copied) != 0)
+			n = 0;
+	}
+	for (int i = 0; i < n; i++)
+	{
+		const char *table = PQgetvalue(lost, i, 0);
+		char	   *code;
+
+		say("copying %s again: a server crashed at the end of its copy", table);
+		/* no code of the table's owner may run with our rights */
+		run(to, fmt("BEGIN; LOCK TABLE ONLY %s IN SHARE ROW EXCLUSIVE MODE", table));
+		if ((code = value(to, CODE_OF_TABLE, table, NULL)))
+			stop(BROKEN, fmt("%s cannot be copied again", table), code, "--cancel, and begin again.");
+		run(to, fmt("SET LOCAL session_replication_role = replica; DELETE FROM ONLY %s; COMMIT", table));
+		run(from, fmt("ALTER PUBLICATION %s DROP TABLE ONLY %s", name, table));
+	}
+	if (n && !try(to, fmt("ALTER SUBSCRIPTION %s REFRESH PUBLICATION", name)))
+		stop(BROKEN, "the target cannot ask the source for its tables", to->error,
+			 "See that its server reaches the source, and run the same command again.");
+	PQclear(lost);
+	free(copied);
+	free(still);
+	free(id);
+	return n > 0;
+}
+
+/*
  * Wait until the target has all tables, however long that takes, and then until it is near the end
  * of the source's WAL.
  */
@@ -701,7 +763,8 @@ follow(double until)
 {
 	char	   *last = strdup("");
 	double		told = 0,
-				compared = 0;
+				compared = 0,
+				waiting = now();
 	int			errors = -1,
 				copied = -1;
 	double		failing = 0,
@@ -733,6 +796,12 @@ follow(double until)
 					 "Make the same change on the target, and run the same command again, or --cancel.");
 			publish_new_tables();
 		}
+		if (now() - waiting > 10)
+		{
+			if (copy_again())
+				compared = 0;
+			waiting = now();
+		}
 		progress = query(to, PROGRESS, to->sub, NULL);
 		slot = query(from, SLOT, from->slot, NULL);
 		if (PQntuples(slot) == 0 || strcmp(PQgetvalue(slot, 0, 1), "lost") == 0)
@@ -745,6 +814,7 @@ follow(double until)
 		/* a source that was down for a while causes errors, too */
 		if (atoi(PQgetvalue(progress, 0, 0)) != copied)
 		{
+			waiting = now();
 			copied = atoi(PQgetvalue(progress, 0, 0));
 			errors = atoi(PQgetvalue(progress, 0, 3));
 			failing = now();
@@ -892,23 +962,39 @@ run_hook(const char *what, double seconds)
 	return child > 0 && status == 0;
 }
 
+/* The first signal lets the source serve again, and the second one ends the program. */
 static void
-interrupt(int signal)
+interrupt(int number)
 {
-	(void) signal;
 	interrupted = 1;
+	signal(number, SIG_DFL);
+}
+
+static void
+catch_signals(void (*handler) (int))
+{
+	static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
+
+	for (int i = 0; i < 3; i++)
+		if (signal(numbers[i], handler) == SIG_IGN)
+			signal(numbers[i], SIG_IGN);
 }
 
 /* Let the source serve again. */
 static void
 take_back(void)
 {
-	char	   *pass = guards(from, LETS_PASS);
-	char	   *thaw = value(from, THAW, shards, frozen);
+	char	   *pass,
+			   *thaw,
+			   *unmark;
 	const char *before = strncmp(from->state, "back", 4) == 0 ? "back" : "copying";
-	char	   *unmark = mark(from, to, before, NULL, false);
 
-	run(from, fmt("SET lock_timeout = '10s'; %s; %s; %s", pass, thaw ? thaw : "SELECT", unmark));
+	answer_by = 0;
+	pass = guards(from, LETS_PASS);
+	thaw = value(from, THAW, shards, frozen);
+	unmark = mark(from, to, before, false);
+	run(from, fmt("SET lock_timeout = '10s'; SET synchronous_commit = on; %s; %s; %s", pass,
+				  thaw ? thaw : "SELECT", unmark));
 	free(pass);
 	free(thaw);
 	free(unmark);
@@ -923,11 +1009,12 @@ take_back(void)
 static bool
 wait_for_copy(Side *f, double until)
 {
-	char	   *last = value(f, "SELECT pg_current_wal_insert_lsn()", NULL, NULL);
 	bool		is_there = false;
 
-	/* the copy confirms this message at once */
-	free(value(f, "SELECT pg_logical_emit_message(true, 'instaid', '')", NULL, NULL));
+	/* the copy confirms this message at once; its commit also flushes all earlier ones */
+	char	   *last = value(f, "SELECT pg_logical_emit_message(true, 'instaid', '')"
+							 " FROM set_config('synchronous_commit', 'on', false)", NULL, NULL);
+
 	for (;;)
 	{
 		char	   *there = value(f, "SELECT confirmed_flush_lsn >= $2::pg_lsn FROM pg_replication_slots"
@@ -968,7 +1055,8 @@ rehearse(void)
 	run(to, "BEGIN");
 	if (!restore("--schema-only"))
 		stop(DIFFERENT, "the definitions do not fit the target", to->error,
-			 "Create there what is missing, and run the same command again, or --cancel.");
+			 "Create there what is missing, or have the pg_dump of the source's version first in PATH,"
+			 " and run the same command again, or --cancel.");
 	if (compare_definitions())
 		stop(DIFFERENT, "the definitions would arrive differently",
 			 "A setting of the target, as its default privileges, changes them.",
@@ -984,7 +1072,7 @@ rehearse(void)
 static bool
 copy_shards(int *status, char **why)
 {
-	PGresult   *tables = query(from, COPIED_TABLES, shards, NULL);
+	PGresult   *tables = query(from, DUMPED_TABLES, shards, NULL);
 	int			count = PQntuples(tables);
 	double		bytes = 0,
 				told = now();
@@ -1009,7 +1097,7 @@ copy_shards(int *status, char **why)
 	if (!restore("--section=post-data") || !run_each(to, UNANALYZED, shards, NULL))
 		return *why = to->error, false;
 	say("%d tables copied, %.0f MB", count, bytes / 1e6);
-	if (verify_rows && verify(from->conn, to->conn, true))
+	if (verify_rows && verify(from->snapshot, to->conn, true))
 		return *status = DIFFERENT, *why = "rows differ", false;
 	step("verified");
 	*status = NOT_NOW;
@@ -1026,11 +1114,13 @@ static bool
 attempt(int *status, char **why)
 {
 	char	   *stopping = mark(from, to, is_state(from, "back") ? "back, stopping" : "copying, stopping",
-							NULL, false),
+							false),
 			   *refuse = guards(from, REFUSES),
 			   *pass = guards(to, LETS_PASS),
 			   *thaw = value(to, THAW, shards, "{}"),
-			   *last,
+			   *freeze = value(to, "SELECT COALESCE(string_agg(format("
+							   "'SELECT instaid.freeze_shard(%L)', s), ';'), 'SELECT')"
+							   " FROM unnest($1::text[]) AS s", frozen, NULL),
 			   *text;
 	double		began,
 				stopped,
@@ -1043,11 +1133,13 @@ attempt(int *status, char **why)
 	*status = NOT_NOW;
 	began = now();
 	until = began + max_stop;
-	if (!try(from, fmt("%s; %s", stopping, refuse)))
+	/* what is slow is taken back, and tried again; what hangs ends the program */
+	answer_by = until + 1;
+	at_end = take_back;
+	/* wait_for_copy() flushes this, and the freeze; a dump does not call it */
+	if (!try(from, fmt("SET synchronous_commit = %s; %s; %s", by_dump ? "on" : "off", stopping, refuse)))
 		return *why = from->error, false;
 	step("stopping");
-
-	at_end = take_back;
 
 	/* those that may have passed the guards */
 	if (!(result = try_query(from, HOLDERS, shards, "0")))
@@ -1075,9 +1167,11 @@ attempt(int *status, char **why)
 
 	if (by_dump)
 	{
+		answer_by = 0;
 		if (!copy_shards(status, why))
 			return false;
 		until = now() + max_stop;
+		answer_by = until + 1;
 		pass = guards(to, LETS_PASS);
 		thaw = value(to, THAW, shards, "{}");
 	}
@@ -1089,17 +1183,17 @@ attempt(int *status, char **why)
 	/* what was created since: nobody may be creating, and both sides have the same */
 	if ((text = value(from, CREATORS, shards, NULL)))
 		return *why = fmt("session %s creates something in the schema", text), false;
-	if ((text = value(from, MISSING_GUARDS, shards, NULL)))
+	if (!(result = try_query(from, "SELECT (" SEQUENCES "), EXISTS (" MISSING_GUARDS ")", shards, NULL)))
+		return *why = from->error, false;
+	if (PQgetvalue(result, 0, 1)[0] == 't')
 		return *why = "a table was created that has no guard", false;
 	if (compare_definitions())
 		return *status = DIFFERENT, *why = "the definitions differ", false;
 	for (int i = 0; i < 2 && verify_rows; i++)
-		PQclear(PQexec((i ? from : to)->snapshot,
-					   "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1"));
-	if (!(result = try_query(from, SEQUENCES, shards, NULL)))
-		return *why = from->error, false;
-	if (!(last = value(to, "SELECT pg_current_wal_flush_lsn()", NULL, NULL)))
-		return *why = "the target has no WAL", false;
+		PQsendQuery((i ? from : to)->snapshot,
+					"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1");
+	for (int i = 0; i < 2 && verify_rows; i++)
+		PQclear(answer(i ? from : to, (i ? from : to)->snapshot));
 	may_be_told = true;
 	if (hook && !run_hook("switch", until - now()))
 		return *status = HOOK_FAILED, *why = "it failed, or took longer than --max-stop", false;
@@ -1108,16 +1202,22 @@ attempt(int *status, char **why)
 	if (interrupted)
 		return *why = "interrupted", false;
 
-	/* if this connection is lost, only the target knows whether it serves them */
-	at_end = NULL;
-	text = value(to, "SELECT string_agg(format('SELECT instaid.freeze_shard(%L)', s), ';')"
-				 " FROM unnest($1::text[]) AS s", frozen, NULL);
 	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; %s; %s; %s; %s;"
-					 " %s; COMMIT", pass, thaw,
+					 " %s", pass, thaw,
 					 PQgetisnull(result, 0, 0) ? "SELECT" : PQgetvalue(result, 0, 0),
-					 text ? text : "SELECT", by_dump ? publication(to, from, "switched", true) :
+					 freeze, by_dump ? publication(to, from, "switched", true) :
 					 fmt("ALTER SUBSCRIPTION %s DISABLE; ALTER SUBSCRIPTION %s SET (slot_name = NONE); %s",
-						 name, name, mark(to, from, "switched", last, one_way)))))
+						 name, name, mark(to, from, "switched", one_way)))))
+		return *why = to->error, false;
+	step("started");
+
+	/*
+	 * Until here, the target forgets it all if the program ends.  If there is no answer from here
+	 * on, only the target knows whether it serves them.
+	 */
+	at_end = NULL;
+	answer_by = 0;
+	if (!try(to, "COMMIT"))
 		return *why = to->error, false;
 	say("switched: writes were refused for %.0f ms (%.0f to stop, %.0f to %s, %.0f on-switch,"
 		" %.0f to start)", (now() - began) * 1000, (stopped - began) * 1000,
@@ -1126,6 +1226,24 @@ attempt(int *status, char **why)
 	PQclear(result);
 	step("switched");
 	return true;
+}
+
+/*
+ * Sessions that compare rows.  A superuser must not read a view that the owner of a table
+ * puts in its place: its functions would run with the superuser's rights.
+ */
+static void
+open_readers(void)
+{
+	for (int i = 0; i < 2; i++)
+	{
+		Side	   *side = i ? from : to;
+
+		side->snapshot = open_connection(side);
+		if (!try_on(side, side->snapshot, "SELECT set_config(name, 'view, foreign-table', false)"
+					" FROM pg_settings WHERE name = 'restrict_nonsystem_relation_kind'"))
+			stop(FAILED, fmt("cannot prepare a session of the %s", side->name), side->error, NULL);
+	}
 }
 
 /* Try to switch until it succeeds, or until --max-wait. */
@@ -1140,8 +1258,8 @@ switch_over(void)
 		prepare_way_back();
 		run(to, fmt("ALTER SUBSCRIPTION %s SET (synchronous_commit = 'local')", name));
 	}
-	for (int i = 0; i < 2 && verify_rows && !by_dump; i++)
-		(i ? from : to)->snapshot = open_connection(i ? from : to);
+	if (verify_rows)
+		open_readers();
 	for (int n = 0;;)
 	{
 		int			status;
@@ -1170,8 +1288,7 @@ switch_over(void)
 			continue;
 		}
 		PQclear(holders);
-		signal(SIGINT, interrupt);
-		signal(SIGTERM, interrupt);
+		catch_signals(interrupt);
 		for (int i = 0; i < 2; i++)
 			run(i ? to : from, "SET lock_timeout = '" PATIENCE "'");
 		n++;
@@ -1188,10 +1305,9 @@ switch_over(void)
 			run(i ? to : from, "SET lock_timeout = '10s'");
 		if (is_done)
 			break;
-		signal(SIGINT, SIG_DFL);
-		signal(SIGTERM, SIG_DFL);
+		catch_signals(SIG_DFL);
 		for (int i = 0; i < 2 && verify_rows; i++)
-			PQclear(PQexec((i ? from : to)->snapshot, "ROLLBACK"));
+			try_on(i ? from : to, (i ? from : to)->snapshot, "ROLLBACK");
 		if (status != NOT_NOW || now() > until || interrupted)
 			stop(status, status == HOOK_FAILED ? "not switched: --on-switch" :
 				 fmt("not switched after %d attempt%s", n, n > 1 ? "s" : ""), why,
@@ -1201,8 +1317,7 @@ switch_over(void)
 		free(why);
 		nap(0.3 + 0.1 * (n % 7));
 	}
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
+	catch_signals(SIG_DFL);
 	/* what a dump has set */
 	if (by_dump)
 		prepare_session(to, to->conn);
@@ -1215,7 +1330,7 @@ clean_up(void)
 {
 	if (from->marked)
 	{
-		run(from, mark(from, to, "left", NULL, false));
+		run(from, mark(from, to, "left", false));
 		step("source marked");
 	}
 	drop_slots(from, to);
@@ -1236,7 +1351,7 @@ clean_up(void)
 			run(from, fmt("ALTER SUBSCRIPTION %s ENABLE", name));
 			step("way back enabled");
 		}
-		run(to, mark(to, from, "back", NULL, to->one_way));
+		run(to, mark(to, from, "back", to->one_way));
 	}
 	look();
 }
@@ -1268,6 +1383,7 @@ verify(PGconn *of_source, PGconn *of_target, bool is_quiet)
 	double		rows = 0,
 				began = now();
 
+	step("comparing");
 	for (int i = 0; i < PQntuples(tables); i++)
 	{
 		char	   *of_rows = PQgetvalue(tables, i, 1);
@@ -1510,6 +1626,8 @@ move(void)
 			}
 			define();
 		}
+		else
+			set_connection();
 		if (!by_dump && !from->has_slot)
 			stop(BROKEN, fmt("the slot %s of the source is gone", from->slot), NULL,
 				 "--cancel, and begin again.");
@@ -1531,7 +1649,7 @@ move(void)
 		/* with --dump, they were compared before */
 		if (!from->snapshot && !by_dump)
 			say("the rows were not compared: --verify does it");
-		else if (from->snapshot && verify(from->snapshot, to->snapshot, true))
+		else if (!by_dump && verify(from->snapshot, to->snapshot, true))
 			stop(DIFFERENT, fmt("%s is moved, and rows differ", shown),
 				 "The lines above name them. The target serves the shards.",
 				 "--reverse brings them back; or repair the rows on the target.");
@@ -1586,6 +1704,20 @@ nothing_found(void)
 		 "The target has not, either.", "SELECT schema_name FROM instaid.shards lists them.");
 }
 
+/* The number of seconds that an option gives */
+static double
+seconds(const char *option, const char *text)
+{
+	char	   *end;
+	double		number = strtod(text, &end);
+
+	/* a NaN is not in this range, either */
+	if (end == text || *end || !(number >= 0 && number <= 86400))
+		stop(USAGE, fmt("--%s %s is not a number of seconds", option, text),
+			 "It must be between 0 and 86400.", NULL);
+	return number;
+}
+
 /* A second command is an error. */
 static void
 set_mode(Mode chosen)
@@ -1638,10 +1770,10 @@ main(int argc, char **argv)
 				to->reach = optarg;
 				break;
 			case O_WAIT:
-				max_wait = atof(optarg);
+				max_wait = seconds("max-wait", optarg);
 				break;
 			case O_STOP:
-				max_stop = atof(optarg);
+				max_stop = seconds("max-stop", optarg);
 				break;
 			case O_HOOK:
 				hook = optarg;
@@ -1716,7 +1848,8 @@ main(int argc, char **argv)
 		case VERIFY:
 			if (!(from->sub ? from : to)->sub)
 				stop(USAGE, fmt("%s has no copy to compare", shown), NULL, "--status tells the state.");
-			if (verify(from->conn, to->conn, false))
+			open_readers();
+			if (verify(from->snapshot, to->snapshot, false))
 				stop(DIFFERENT, "rows differ", "The lines above name them.",
 					 "Repair the copy, or --cancel the move.");
 			break;

@@ -28,7 +28,7 @@
 	" AND NOT EXISTS (SELECT FROM unnest($1::text[]) AS q WHERE NOT EXISTS (" \
 	"  SELECT FROM unnest(shards) AS s WHERE s = q OR q LIKE '%\\%%'" \
 	"  AND s LIKE replace(replace(q, '\\', '\\\\'), '_', '\\_'))) AS is_all" \
-	" FROM (SELECT p.pubname, CASE WHEN p.pubowner::regrole::text = quote_ident(current_user)" \
+	" FROM (SELECT p.pubname, CASE WHEN r.rolname = current_user" \
 	"        OR r.rolsuper THEN obj_description(p.oid, 'pg_publication')::jsonb END" \
 	"       FROM pg_publication AS p JOIN pg_roles AS r ON r.oid = p.pubowner" \
 	"       WHERE p.pubname ~ '^instaid_move_[0-9]+$') AS x (pubname, m)" \
@@ -46,7 +46,7 @@
 #define MARK \
 	"SELECT format('COMMENT ON PUBLICATION %I IS %L', $1::text, jsonb_build_object(" \
 	"'shards', $2::text[], 'frozen', $3::text[], 'from', $4::text, 'to', $5::text," \
-	"'state', $6::text, 'lsn', $7::text, 'one_way', $8::boolean))"
+	"'state', $6::text, 'lsn', pg_current_wal_flush_lsn(), 'one_way', $7::boolean))"
 
 #define SUBSCRIPTION \
 	"SELECT oid, subenabled, subslotname FROM pg_subscription" \
@@ -109,7 +109,7 @@
 	" WHERE l.granted AND l.database = " DATABASE \
 	" AND l.pid IS DISTINCT FROM pg_backend_pid()" \
 	" AND a.backend_type IS DISTINCT FROM 'autovacuum worker'" \
-	" AND (a.xact_start < clock_timestamp() - $2::float8 * interval '1 s') IS NOT FALSE" \
+	" AND ($2::float8 = 0 OR (a.xact_start < clock_timestamp() - $2::float8 * interval '1 s') IS NOT FALSE)" \
 	" AND (l.locktype = 'relation' AND l.mode NOT IN ('AccessShareLock', 'RowShareLock')" \
 	"  AND l.relation IN (SELECT oid FROM pg_class WHERE relkind IN ('r', 'p')" \
 	"                     AND relnamespace IN " OURS ")" \
@@ -257,7 +257,7 @@
 	"  AND COALESCE(s.schema, '') <> 'pg_toast' ORDER BY 1"
 
 /* What COPY copies */
-#define COPIED_TABLES \
+#define DUMPED_TABLES \
 	"SELECT concat_ws(' ', format('%I.%I', n.nspname, c.relname), '(' ||" \
 	"  (SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute" \
 	"   WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '') || ')') " \
@@ -470,6 +470,21 @@
 	" pg_size_pretty(COALESCE(sum(pg_relation_size(r.srrelid)), 0))," \
 	" (SELECT apply_error_count + sync_error_count FROM pg_stat_subscription_stats WHERE subid = $1::oid)" \
 	" FROM pg_subscription_rel AS r WHERE r.srsubid = $1::oid"
+/* $2: the system identifier of the target; a line for each table whose copy is finished */
+#define COPIED_TABLES \
+	"SELECT array_agg(format('%s %I.%I', format('pg_%s_sync_%s_%s', r.srsubid, r.srrelid, $2::text)," \
+	" n.nspname, c.relname))::text FROM pg_subscription_rel AS r JOIN pg_class AS c ON c.oid = r.srrelid" \
+	" JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE r.srsubid = $1::oid AND r.srsubstate = 'f'"
+/* $1: these lines */
+#define LOST_COPIES \
+	"SELECT substr(x, strpos(x, ' ') + 1) FROM unnest($1::text[]) AS x" \
+	" WHERE split_part(x, ' ', 1) NOT IN (SELECT slot_name FROM pg_replication_slots)"
+/* $1: a table; what would run at a DELETE although session_replication_role is replica */
+#define CODE_OF_TABLE \
+	"SELECT 'It has a trigger or a rule on the target that is ENABLE ALWAYS or REPLICA.'" \
+	" FROM pg_class AS c WHERE c.oid = to_regclass($1) AND (c.relkind <> 'r'" \
+	"  OR EXISTS (SELECT FROM pg_trigger WHERE tgrelid = c.oid AND tgenabled IN ('A', 'R'))" \
+	"  OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = c.oid AND ev_enabled IN ('A', 'R')))"
 #define SLOT \
 	"SELECT active, wal_status, COALESCE(pg_current_wal_insert_lsn() - confirmed_flush_lsn, 0)," \
 	" pg_size_pretty(pg_current_wal_lsn() - restart_lsn), pg_current_wal_lsn() - restart_lsn" \

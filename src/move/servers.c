@@ -4,6 +4,7 @@
  * A text of several commands goes to the server as one message: the server runs nothing
  * after the first error, and never a COMMIT behind it.
  */
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 /* Names mean the system's only, and values look alike on both sides. */
 #define SESSION \
 	"RESET ALL; SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;" \
-	"SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0;" \
+	"SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout'," \
+	" 'transaction_timeout', 'idle_session_timeout', 'idle_in_transaction_session_timeout');" \
 	"SET lock_timeout = '10s'; SET default_transaction_isolation = 'read committed';" \
 	"SET default_transaction_read_only = off; SET row_security = off;" \
 	"SET synchronous_commit = on; SET standard_conforming_strings = on;" \
@@ -113,8 +115,11 @@ prepare_session(Side *side, PGconn *conn)
 PGconn *
 open_connection(Side *side)
 {
-	static const char *const keywords[] = {"dbname", "fallback_application_name", NULL};
-	const char *values[] = {side->conninfo, "instaid-move", NULL};
+	/* what comes before "dbname" is a default: a network that is gone is found within a minute */
+	static const char *const keywords[] = {"connect_timeout", "keepalives_idle", "keepalives_interval",
+		"keepalives_count", "tcp_user_timeout", "dbname", "fallback_application_name", NULL};
+	const char *values[] = {getenv("PGCONNECT_TIMEOUT") ? NULL : "10", "15", "5", "4", "30000",
+		side->conninfo, "instaid-move", NULL};
 	PGconn	   *conn = PQconnectdbParams(keywords, values, 1);
 
 	if (PQstatus(conn) != CONNECTION_OK)
@@ -146,20 +151,71 @@ is_good(Side *side, PGconn *conn, PGresult *result)
 	return false;
 }
 
+/* When the program stops waiting for an answer; 0: never */
+double		answer_by = 0;
+
+/* The last answer to what was sent; null if nothing could be sent */
+static PGresult *
+last_answer(Side *side, PGconn *conn)
+{
+	PGresult   *last = NULL,
+			   *next;
+
+	for (;;)
+	{
+		while (answer_by > 0 && PQisBusy(conn))
+		{
+			struct pollfd server = {PQsocket(conn), POLLIN, 0};
+			double		left = answer_by - now();
+
+			if (left <= 0)
+				stop(DISCONNECTED, fmt("the %s does not answer", side->name),
+					 "It hangs or is slow, or the network is gone.",
+					 "Run the same command again when it answers; a larger --max-stop waits longer.");
+			if (poll(&server, 1, (int) (left * 1000) + 1) > 0 && !PQconsumeInput(conn))
+				break;
+		}
+		if (!(next = PQgetResult(conn)))
+			return last;
+		PQclear(last);
+		last = next;
+	}
+}
+
+/* Throw away an answer that was no more waited for. */
+static void
+make_ready(PGconn *conn)
+{
+	PGresult   *result;
+
+	while ((result = PQgetResult(conn)))
+		PQclear(result);
+}
+
 /*
  * Run commands, in one transaction if they are several; false if one of them fails, and then
  * nothing of them has happened.
  */
 bool
+try_on(Side *side, PGconn *conn, const char *sql)
+{
+	PGresult   *result;
+	bool		good;
+
+	make_ready(conn);
+	PQsendQuery(conn, sql);
+	result = last_answer(side, conn);
+	good = is_good(side, conn, result);
+	PQclear(result);
+	if (PQtransactionStatus(conn) == PQTRANS_INERROR)
+		PQclear(PQexec(conn, "ROLLBACK"));
+	return good;
+}
+
+bool
 try(Side *side, const char *sql)
 {
-	PGresult   *result = PQexec(side->conn, sql);
-	bool		good = is_good(side, side->conn, result);
-
-	PQclear(result);
-	if (PQtransactionStatus(side->conn) == PQTRANS_INERROR)
-		PQclear(PQexec(side->conn, "ROLLBACK"));
-	return good;
+	return try_on(side, side->conn, sql);
 }
 
 void
@@ -177,17 +233,28 @@ parameters(const char *sql)
 	return strstr(sql, "$2") ? 2 : strstr(sql, "$1") ? 1 : 0;
 }
 
+/* Ask with parameters; null if that fails. */
+PGresult *
+ask(Side *side, const char *sql, int n, const char *const *values)
+{
+	PGresult   *result;
+
+	make_ready(side->conn);
+	PQsendQueryParams(side->conn, sql, n, NULL, values, NULL, NULL, 0);
+	result = last_answer(side, side->conn);
+	if (is_good(side, side->conn, result))
+		return result;
+	PQclear(result);
+	return NULL;
+}
+
 /* Ask with up to two parameters; null if that fails. */
 PGresult *
 try_query(Side *side, const char *sql, const char *p1, const char *p2)
 {
 	const char *values[] = {p1, p2};
-	PGresult   *result = PQexecParams(side->conn, sql, parameters(sql), NULL, values, NULL, NULL, 0);
 
-	if (is_good(side, side->conn, result))
-		return result;
-	PQclear(result);
-	return NULL;
+	return ask(side, sql, parameters(sql), values);
 }
 
 PGresult *
@@ -243,9 +310,8 @@ send_query(PGconn *conn, const char *sql, const char *p1)
 PGresult *
 answer(Side *side, PGconn *conn)
 {
-	PGresult   *result = PQgetResult(conn);
+	PGresult   *result = last_answer(side, conn);
 
-	PQclear(PQgetResult(conn));
 	if (!is_good(side, conn, result))
 		stop(FAILED, fmt("a query on the %s failed", side->name), side->error, NULL);
 	return result;

@@ -39,6 +39,7 @@ typedef struct Side
 } Side;
 
 extern void (*at_end) (void);
+extern double answer_by;
 
 extern char *fmt(const char *format,...) __attribute__((format(printf, 1, 2)));
 extern void say(const char *format,...) __attribute__((format(printf, 1, 2)));
@@ -51,7 +52,9 @@ extern void nap(double seconds);
 extern PGconn *open_connection(Side *side);
 extern void prepare_session(Side *side, PGconn *conn);
 extern bool try(Side *side, const char *sql);
+extern bool try_on(Side *side, PGconn *conn, const char *sql);
 extern void run(Side *side, const char *sql);
+extern PGresult *ask(Side *side, const char *sql, int n, const char *const *values);
 extern PGresult *query(Side *side, const char *sql, const char *p1, const char *p2);
 extern PGresult *try_query(Side *side, const char *sql, const char *p1, const char *p2);
 extern char *value(Side *side, const char *sql, const char *p1, const char *p2);

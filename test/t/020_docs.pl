@@ -37,6 +37,7 @@ my %not_run = (
 	'docs/moving-a-shard.md: With one command' => [ 1, '040_move.pl runs it' ],
 	'docs/moving-a-shard.md: Several servers' => [ 2, '043_move_plan.pl runs it' ],
 	'docs/moving-a-shard.md: Without replication' => [ 1, '042_move_dump.pl runs it' ],
+	'docs/moving-a-shard.md: States' => [ 1, '040_move.pl runs it' ],
 	'docs/moving-a-shard.md: Before' => [ 2, '010_move.pl runs it' ],
 	'docs/moving-a-shard.md: With pg_dump' => [ 4, '010_move.pl runs it' ],
 	'docs/moving-a-shard.md: With logical replication' => [ 9, '010_move.pl runs it' ],
