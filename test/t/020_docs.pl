@@ -146,7 +146,9 @@ sub lies
 		my ($text, $shows) = @$block{ 'text', 'shows' };
 		my $node = server(\%servers, $block->{server});
 		my ($ok, $output) = (1, '');
-		# a host that the page names is a server of ours
+		# a host that the page names is a server of ours, and its role the one that runs the tests
+		$text =~ s/\bhost=\w+\.example user=\w+/sprintf 'host=%s port=%s', $node->host,
+			$node->port/eg if $block->{language} eq 'sh';
 		$text =~ s/host '(\w+)'/sprintf "host '%s', port '%s'",
 			$servers{$1}->host, $servers{$1}->port/eg;
 		if ($block->{language} eq 'conf')
