@@ -57,7 +57,7 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 		"META.json, provides" => $meta->{provides}{instaid}{version},
 		"debian/changelog" => text("debian/changelog") =~ /^instaid \((.*)-/,
 		"rpm/instaid.spec" => text("rpm/instaid.spec") =~ /^Version: *(.*)$/m,
-		"README.md, the zip" => text("README.md") =~ /`instaid-([\d.]+)\.zip`/);
+		"README.md, the zip" => text("README.md") =~ /instaid-([\d.]+)\.zip/);
 	@others = grep { $release{$_} ne $meta->{version} } sort keys %release;
 	die map { "$_ has the version $release{$_}, and META.json has $meta->{version}\n" } @others
 		if @others;
