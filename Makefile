@@ -9,6 +9,7 @@
 #   make test-matrix         tests on each PostgreSQL, in Debian folders; all with FULL=1
 #   make soak                10^9 IDs with crashes between, or INSTAID_SOAK_IDS; half an hour
 #   make test-packages       builds, installs, upgrades and purges packages in Debian folders
+#   make reference           writes the signatures of the catalog into docs/reference*.md
 #   make script              assembles the script of the extension from extension/ and common/
 #   make deb, make dist      the Debian packages; the zip for PGXN
 #   make sql-edition         the SQL edition as one text, and for pg_tle and database.dev
@@ -71,6 +72,10 @@ endif
 script:
 	@cd $(srcdir_of_makefile). && perl extension/assemble.pl >extension/new && mv extension/new instaid--$(EXTVERSION).sql
 
+# what the reference tells of functions, views and settings, as a private server has them
+reference:
+	@REFERENCE=1 SUITES=041_reference RESULT=$(abspath $(srcdir_of_makefile).) $(srcdir_of_makefile)test/lib/run test/suites.sh
+
 # These bring a PostgreSQL of their own, as PG_CONFIG or else Debian has it.
 demo:
 	@echo 'A demonstration on a private server.  It takes about a minute.  On Debian, root'"'"'s first installs'
@@ -126,4 +131,4 @@ bench-instructions-store:
 		sed -n 's/^expected: //p' bench/instructions.new >bench/instructions.expected; \
 		status=$$?; rm -f bench/instructions.new; exit $$status
 
-.PHONY: script demo test soak test-packages deb dist sql-edition sql-edition-restore-list test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store
+.PHONY: script reference demo test soak test-packages deb dist sql-edition sql-edition-restore-list test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store

@@ -193,6 +193,9 @@ SELECT instaid.create_shard('insta5', 5);
 ---- reference_1
 CREATE EXTENSION instaid;
 
+---- reference_tickets_1
+CREATE EXTENSION instaid;
+
 ---- tickets_1
 CREATE EXTENSION instaid;
 

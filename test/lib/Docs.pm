@@ -8,7 +8,7 @@ use warnings;
 use Exporter 'import';
 use PostgreSQL::Test::Utils;
 
-our @EXPORT = qw(blocks section_blocks moving_blocks follow);
+our @EXPORT = qw(blocks section_blocks moving_blocks follow signatures with_signatures messages);
 
 # The blocks of a page, in order.  Each is a hash:
 #
@@ -130,6 +130,158 @@ sub follow
 		}
 	}
 	return;
+}
+
+# The signatures that the reference shows, by its headings.  A function is given the edition,
+# "extension" or "SQL edition", and a query, and returns what psql -At prints.
+sub signatures
+{
+	my ($query) = @_;
+	my (%lines, %editions);
+	for my $edition ('extension', 'SQL edition')
+	{
+		for (split /\n/, $query->($edition, q{
+			SELECT concat_ws(E'\t', CASE p.prokind WHEN 'p' THEN 'CALL ' ELSE '' END,
+				p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid),
+				CASE p.provolatile WHEN 'i' THEN 'IMMUTABLE' WHEN 's' THEN 'STABLE'
+					ELSE 'VOLATILE' END || CASE WHEN p.proisstrict THEN ' STRICT' ELSE '' END
+				|| CASE p.proparallel WHEN 's' THEN ' PARALLEL SAFE'
+					WHEN 'r' THEN ' PARALLEL RESTRICTED' ELSE ' PARALLEL UNSAFE' END)
+			FROM pg_proc AS p
+			WHERE p.pronamespace = 'instaid'::regnamespace AND p.proname !~ '^_'
+				-- the functions of the type, and of its casts
+				AND p.oid NOT IN (
+					SELECT c.castfunc FROM pg_cast AS c
+					UNION ALL SELECT unnest(ARRAY[typinput, typoutput, typreceive, typsend]::oid[])
+					FROM pg_type AS t WHERE t.typnamespace = p.pronamespace)
+			ORDER BY p.proname COLLATE "C", p.pronargs, p.oid}))
+		{
+			my ($call, $name, $arguments, @rest) = split /\t/;
+			my $marks = pop @rest;
+			my ($result) = @rest;
+			my @in = split /, /, _plain($arguments);
+			my @out = map { s/^OUT //r } grep { /^OUT / } @in;
+			@in = map { s/^IN //r } grep { !/^OUT / } @in;
+			$result = _plain($result // '') =~ s/\brecord\b/'(' . join(', ', @out) . ')'/er;
+			$result = " → $result" if $result ne '';
+			my $line = _wrapped("${call}instaid.$name(", \@in, ")$result");
+			push @{ $lines{$name} }, $line;
+			$marks = 'commits' if $call ne '';
+			$editions{$name}{$line}{$edition} = $marks;
+		}
+		for (split /\n/, $query->($edition, q{
+			SELECT concat_ws(E'\t', c.relname, string_agg(a.attname || ' '
+				|| format_type(a.atttypid, a.atttypmod), ', ' ORDER BY a.attnum))
+			FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+			WHERE c.relnamespace = 'instaid'::regnamespace AND c.relkind = 'v'
+				AND c.relname !~ '^_' GROUP BY c.oid
+			UNION ALL
+			SELECT t.typname FROM pg_type AS t
+			WHERE t.typnamespace = 'instaid'::regnamespace AND t.typelem = 0 AND t.typtype <> 'c'
+				AND t.typname !~ '^_'}))
+		{
+			my ($name, $columns) = split /\t/;
+			my $line = defined $columns
+			  ? _wrapped("instaid.$name (", [ split /, /, _plain($columns) ], ')')
+			  : "instaid.$name";
+			push @{ $lines{$name} }, $line;
+			$editions{$name}{$line}{$edition} = defined $columns ? 'view' : 'type';
+		}
+	}
+	for (split /\n/, $query->('extension', q{
+		LOAD 'instaid';
+		SELECT concat_ws(E'\t', s.name, current_setting(s.name), s.vartype
+			|| COALESCE(format(' from %s to %s', s.min_val, s.max_val), '')
+			|| COALESCE(' ' || s.unit, ''), CASE s.context WHEN 'user' THEN 'any role'
+				WHEN 'superuser' THEN 'superusers' ELSE 'postgresql.conf or ALTER SYSTEM' END)
+		FROM pg_settings AS s WHERE s.name ~ '^instaid[.]'}))
+	{
+		my ($name, $value, $type, $who) = split /\t/;
+		$name =~ s/^instaid\.//;
+		my $line = "instaid.$name = $value";
+		push @{ $lines{$name} }, $line;
+		$editions{$name}{$line}{extension} = "$type, set by $who";
+	}
+	return map { $_ => _with_marks($lines{$_}, $editions{$_}) } keys %lines;
+}
+
+# Types and default values as people write them
+sub _plain
+{
+	my ($text) = @_;
+	$text =~ s/::(?:timestamp with time zone|[a-z]+)(?:\[\])?//g;
+	return $text =~ s/timestamp with time zone/timestamptz/gr;
+}
+
+# In one line, or in lines of up to 96 characters
+sub _wrapped
+{
+	my ($before, $parts, $after) = @_;
+	my $line = $before . join(', ', @$parts) . $after;
+	return $line if length $line <= 96;
+	my ($text, $here) = ($before =~ s/ $//r, '');
+	for my $word (split /(?<=,) |(?<=\)) (?=→)/, join(', ', @$parts) . $after)
+	{
+		if ($here ne '' && length "    $here $word" > 96)
+		{
+			$text .= "\n    $here";
+			$here = '';
+		}
+		$here .= $here eq '' ? $word : " $word";
+	}
+	return "$text\n    $here";
+}
+
+# Lines of the catalogs of both editions, with what these say of each
+sub _with_marks
+{
+	my ($lines, $editions) = @_;
+	my (%seen, @text);
+	for my $line (grep { !$seen{$_}++ } @$lines)
+	{
+		my ($c, $sql) = @{ $editions->{$line} }{ 'extension', 'SQL edition' };
+		my $marks = $c // $sql;
+		$marks .= "; in the SQL edition, $sql" if defined $c && defined $sql && $c ne $sql;
+		$marks .= '; only in the extension' if !defined $sql;
+		$marks .= '; only in the SQL edition' if !defined $c;
+		push @text, "$line\n-- $marks\n";
+	}
+	return join "\n", @text;
+}
+
+# A page with these signatures below its headings "### NAME", and the names
+sub with_signatures
+{
+	my ($page, %signatures) = @_;
+	my @names;
+	$page =~ s{^(\#\#\#[ ](?:instaid\.)?(\w+)\n\n)(?:```signature\n(?:.*\n)*?```\n\n)?}{
+		push @names, $2;
+		"$1```signature\n" . ($signatures{$2} // "unknown\n") . "```\n\n"}megx;
+	return ($page, @names);
+}
+
+# Patterns of all messages that the sources can print
+sub messages
+{
+	my @patterns;
+	for my $file (glob '{common,extension,sql-edition}/*.sql src/*.c src/*/*.c')
+	{
+		my $source = slurp_file($file);
+		my $is_sql = $file =~ /sql$/;
+		$source =~ s/(?:^|\s)-- .*//mg if $is_sql;
+		my $string = $is_sql ? qr/'((?:[^']|'')*)'/ : qr/"((?:[^"\\]|\\.)*)"/;
+		while ($source =~ /($string(?:\s+$string)*)/g)
+		{
+			my $text = join '', grep { defined } $1 =~ /$string/g;
+			$text = $is_sql ? $text =~ s/''/'/gr : $text =~ s/\\(.)/$1/gr;
+			# what stands for a value
+			my @parts = split /%(?:\d+\$)?(?:[sILdcu]|l+d|\.\*s)?/, $text =~ s/%%/\0/gr, -1;
+			# too short to tell one message from another
+			next if join('', @parts) =~ tr/a-zA-Z// < 10;
+			push @patterns, join '.+', map { quotemeta } @parts;
+		}
+	}
+	return @patterns;
 }
 
 1;

@@ -1,0 +1,117 @@
+# The reference has each public function, view, type and setting of both editions under its
+# name, with the signature of the catalog, and quotes only messages that the sources can print.
+# With REFERENCE set, it writes the signatures into the pages: see "make reference".
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Clients;
+use Docs;
+
+my @pages = ('docs/reference.md', 'docs/reference-tickets.md');
+
+# Messages of PostgreSQL, which are not in our sources
+my $of_postgresql = qr/^(?:permission\ denied\ for\ (?:database|schema|parameter)\ \w+
+	| permission\ denied\ to\ set\ parameter\ "[\w.]+"
+	| unrecognized\ configuration\ parameter\ "[\w.]+"
+	| parameter\ "[\w.]+"\ cannot\ be\ changed\ now
+	| operator\ does\ not\ exist:\ [\w. ]+=[\w. ]+
+	| value\ for\ domain\ [\w.]+\ violates\ check\ constraint\ "is_a_sequence_of_this_shard"
+	| partition\ "\w+"\ would\ overlap\ partition\ "\w+"
+	| START\ value\ \(\d+\)\ cannot\ be\ greater\ than\ MAXVALUE\ \(\d+\)
+	| cannot\ execute\ [\w.() ]+\ (?:in\ a\ read-only\ transaction|during\ recovery
+		|during\ a\ parallel\ operation)
+	| schema\ "\w+"\ does\ not\ exist
+	| invalid\ transaction\ termination
+	| canceling\ statement\ due\ to\ lock\ timeout
+	| deadlock\ detected)$/x;
+
+# One server, with an edition in each of two databases
+my $node = Clients::server('reference');
+$node->safe_psql('postgres', 'CREATE DATABASE sql_edition');
+$node->command_ok([ 'psql', '-Xq', '-d', $node->connstr('sql_edition'), '-f',
+		'sql-edition/all.sql' ], 'the SQL edition');
+my %signatures = signatures(sub {
+	my ($edition, $sql) = @_;
+	return $node->safe_psql($edition eq 'extension' ? 'postgres' : 'sql_edition', $sql);
+});
+my %columns = $node->safe_psql('postgres', q{
+	SELECT c.relname, string_agg(a.attname, ' ' ORDER BY a.attname COLLATE "C")
+	FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+	WHERE c.relnamespace = 'instaid'::regnamespace AND c.relkind = 'v' AND c.relname !~ '^_'
+	GROUP BY c.oid}) =~ /^(\w+)\|(.*)$/mg;
+my @messages = messages();
+my $any_message = do { my $any = join '|', @messages; qr/^(?:$any)$/ };
+
+if ($ENV{REFERENCE})
+{
+	mkdir $_ for "$ENV{SCRATCH}/result", "$ENV{SCRATCH}/result/docs";
+	for my $file (@pages)
+	{
+		my ($page) = with_signatures(slurp_file($file), %signatures);
+		append_to_file("$ENV{SCRATCH}/result/$file", $page);
+	}
+	done_testing();
+	exit;
+}
+
+# What is wrong with the pages
+sub faults
+{
+	my (@texts) = @_;
+	my (@faults, %seen);
+	for my $page (@texts)
+	{
+		my ($right, @names) = with_signatures($page, %signatures);
+		push @faults, 'another signature than in the catalog: make reference' if $page ne $right;
+		$seen{$_}++ for @names;
+		# the columns of a view are in the table below it
+		while ($page =~ /^### (\w+)\n((?:(?!^###? ).*\n)*)/mg)
+		{
+			my ($view, $section) = ($1, $2);
+			next unless $columns{$view};
+			my ($table) = $section =~ /^\| column \| content \|\n((?:\|.*\n)*)/m;
+			my $found = join ' ', sort map { /`(\w+)`/g } map { (split /\|/)[1] }
+			  split /\n/, $table // '';
+			push @faults, "columns of $view: $found; not $columns{$view}"
+			  if $found ne $columns{$view};
+		}
+		while ($page =~ /^\| message \| what to do \|\n\|---\|---\|\n((?:\|.*\n)*)/mg)
+		{
+			push @faults, map { "no message: $_" }
+			  grep { !/$any_message/ && !/$of_postgresql/ }
+			  map { /`([^`]+)`/g } map { (split /(?<!\\)\|/)[1] } split /\n/, $1;
+		}
+	}
+	push @faults, map { "no heading $_" } grep { !$seen{$_} } sort keys %signatures;
+	push @faults, map { "nothing is called $_" } grep { !$signatures{$_} } sort keys %seen;
+	push @faults, map { "two headings $_" } grep { $seen{$_} > 1 } sort keys %seen;
+	return join "\n", @faults;
+}
+
+my @texts = map { slurp_file($_) } @pages;
+cmp_ok(scalar(keys %signatures), '>', 50, 'names in the catalogs');
+cmp_ok(scalar(@messages), '>', 200, 'messages in the sources');
+is(faults(@texts), '', 'the reference');
+is(join(' ', grep { slurp_file($_) =~ /^```signature/m } grep { !/reference/ } glob '*.md */*.md'),
+	'', 'signatures are nowhere else');
+
+# Faults that are found
+for my $change (
+	[ 'an argument', 'shard_id integer,', 'shard_id bigint,', 'signature' ],
+	[ 'a default value', q{DEFAULT 'table_id_seq'}, q{DEFAULT 'seq'}, 'signature' ],
+	[ 'the range of a setting', 'from -1 to 8191', 'from 0 to 8191', 'signature' ],
+	[ 'a name', "### min_id\n", "### first_id\n", 'no heading min_id.*first_id' ],
+	[ 'a column', '| `frozen` |', '| `is_frozen` |', 'columns of shards' ],
+	[ 'a message', '| `shard ID 5 is taken', '| `shard ID 5 is used', 'no message' ])
+{
+	my ($name, $from, $to, $fault) = @$change;
+	my @changed = @texts;
+	$changed[0] =~ s/\Q$from\E/$to/ or die "no $from";
+	like(faults(@changed), qr/$fault/s, "$name that is wrong: found");
+}
+
+done_testing();
