@@ -381,6 +381,7 @@ DECLARE
     expires_at timestamptz;
     name_format text;
     part record;
+    other record;
     name text;
 BEGIN
     PERFORM instaid._check_no_nulls('create_partitions', json_build_object(
@@ -468,7 +469,18 @@ BEGIN
                 HINT = 'Choose from_time and step as before, or rename it, or drop it if nothing'
                        ' uses it.';
         END IF;
-        -- PostgreSQL refuses it, too, and does not say what to do.
+        -- PostgreSQL refuses the following, too, and does not say what to do.
+        SELECT p.* INTO other FROM instaid.list_partitions(parent, epoch) AS p
+        WHERE p.from_time IS NOT NULL AND part.first_id IS NOT NULL
+          AND (p.first_id < part.end_id) IS NOT FALSE
+          AND (p.end_id > part.first_id) IS NOT FALSE LIMIT 1;
+        IF FOUND THEN
+            RAISE invalid_object_definition USING
+                MESSAGE = format('partition %s would overlap partition %s', name, other.partition),
+                DETAIL = format('It would be from %s to %s, and that one is from %s to %s.',
+                                part.since, part.until, other.from_time, other.to_time),
+                HINT = 'Choose from_time and step so that a step begins where that one ends.';
+        END IF;
         IF part.default_partition IS NOT NULL AND instaid._execute_as(main.owner, format(
                'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %L AND %s)',
                part.default_partition, main.attname, part.first_id,
@@ -1785,8 +1797,8 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     -- it was dropped, with CASCADE also from defaults
     SELECT 'no_next_id', 'error', s.name, 'has no function next_id()',
            format('Let its owner run: CREATE FUNCTION %s.next_id() RETURNS bigint LANGUAGE instaid'
-                  ' STRICT COST 1 AS ''as next_ids(integer, regclass)''; and set the defaults'
-                  ' again.', s.name)
+                  ' STRICT COST 1 AS ''as next_ids(integer, regclass)''; -- Then set the'
+                  ' defaults again.', s.name)
     FROM instaid._audited_shards AS s
     WHERE NOT EXISTS (SELECT FROM pg_proc AS p WHERE p.pronamespace = s.schema
                                                AND p.proname = 'next_id' AND p.pronargs = 0)
@@ -1856,7 +1868,8 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
 ---- Findings of audit() ----
 
 -- A finding is an error if IDs repeat, name a wrong shard, or are refused now; a warning if that
--- will happen, or if a guarantee is weaker.  A test finds codes by the severity beside them.
+-- will happen, or if a guarantee is weaker.  A test finds codes by the severity beside them.  What
+-- follows a statement in a cure is a comment, without names: a name can have lines.
 
 -- Copies of the published function, and shards
 CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
@@ -1887,10 +1900,10 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                                                    THEN ', ' || c.free END,
                             c.object)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
-                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; Defaults follow it. CALL'
-                            ' instaid.adopt_shards();', c.object)
-                ELSE 'CALL instaid.adopt_shards(); It says what to do with a copy that it leaves.'
-                     ' If the function has %%, write % first.' END
+                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; CALL instaid.adopt_shards();'
+                            ' -- Defaults follow it.', c.object)
+                ELSE 'CALL instaid.adopt_shards(); -- It says what to do with a copy that it'
+                     ' leaves. If the function has %%, write % first.' END
     -- a number of its own for each schema
     FROM (SELECT c.*, instaid._free_shard_id(true) + 1 - dense_rank() OVER (ORDER BY c.schema)
                       AS free FROM instaid._copies AS c) AS c
@@ -1948,8 +1961,8 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
            format('%s.%I(%s)', s.name, p.proname, oidvectortypes(p.proargtypes)),
            format('role %I has put it into the schema of a shard: calls of %s() can fail, or find'
                   ' it', o.rolname, p.proname),
-           format('DROP ROUTINE %s.%I(%s); Also revoke CREATE on the schema.', s.name, p.proname,
-                  oidvectortypes(p.proargtypes))
+           format('DROP ROUTINE %s.%I(%s); -- Also revoke CREATE on the schema.', s.name,
+                  p.proname, oidvectortypes(p.proargtypes))
     FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
          JOIN pg_proc AS p ON p.pronamespace = s.schema AND p.proname IN ('next_id', 'next_ids')
          JOIN pg_roles AS o ON o.oid = p.proowner
@@ -1979,6 +1992,23 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
         FROM holder AS h JOIN pg_constraint AS f ON f.confrelid = h.relid
              CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS k (attnum, refers_to)
         WHERE f.contype = 'f' AND f.conparentid = 0 AND k.refers_to = h.attnum),
+    -- DROP SEQUENCE ... CASCADE drops a shard with the defaults of its columns, and leaves only
+    -- their values, which ANALYZE has noted: IDs of a shard have all the same bits in the middle.
+    -- These are the columns that can be such.
+    bare AS MATERIALIZED (
+        SELECT n.nspname AS schema_name, c.relname AS table_name, a.attname AS column_name
+        FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
+        WHERE x.indisunique AND x.indnkeyatts = 1 AND c.relkind IN ('r', 'p')
+          AND c.relpersistence <> 't' AND NOT c.relispartition
+          -- a name is looked up once, and not for each column
+          AND a.atttypid IN ('bigint'::regtype,
+                             (SELECT COALESCE(to_regtype('instaid.id'), 'bigint')))
+          AND NOT a.atthasdef AND a.attidentity = '' AND n.nspname !~ '^pg_'
+          AND NOT EXISTS (SELECT FROM shard AS s WHERE s.schema = n.oid)
+          AND NOT EXISTS (SELECT FROM pg_constraint AS f WHERE f.conrelid = c.oid
+                          AND f.contype = 'f' AND a.attnum = ANY (f.conkey))),
     -- Tables partitioned by range of their IDs.  takes_now is null if list_partitions() reads no
     -- bounds, as those of a domain.
     parted AS MATERIALIZED (
@@ -2004,8 +2034,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- frozen shard can use another one, for example with a later epoch.
     SELECT 'foreign_default', 'error', i.name,
            format('its default uses the shard in schema %I', n.nspname),
-           format('SELECT * FROM instaid.adopt_column(%L, %L); It refuses what others could'
-                  ' replace.', i.table_name, (parse_ident(i.column_name))[1])
+           format('SELECT * FROM instaid.adopt_column(%L, %L); -- It refuses what others'
+                  ' could replace.', i.table_name, (parse_ident(i.column_name))[1])
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
                                             ELSE i.sequence_schema END
@@ -2014,8 +2044,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('SELECT * FROM instaid.adopt_column(%L, %L); It refuses what others could'
-                  ' replace.', d.table_name, (parse_ident(d.column_name))[1])
+           format('SELECT * FROM instaid.adopt_column(%L, %L); -- It refuses what others'
+                  ' could replace.', d.table_name, (parse_ident(d.column_name))[1])
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
                                        AND p.classid = 'pg_attrdef'::regclass
@@ -2080,6 +2110,28 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     WHERE i.relkind IN ('r', 'p') AND NOT i.is_partition AND NOT EXISTS (
         SELECT FROM pg_index AS x WHERE x.indrelid = i.relid AND x.indisunique AND x.indisvalid
         AND x.indnkeyatts = 1 AND x.indkey[0] = i.attnum AND x.indpred IS NULL)
+    UNION ALL
+    SELECT 'lost_default', 'warning', quote_ident(b.schema_name),
+           format('has IDs of shard %s, which this database does not have, in columns without'
+                  ' default: %s', v.shard_id,
+                  string_agg(DISTINCT format('%I.%I', b.table_name, b.column_name), ', ')),
+           format('If their shard was dropped, let the owner of the schema run: SELECT'
+                  ' instaid.create_shard(%L, %s); %s -- Pass the epoch that it had, if it is not'
+                  ' the default.', b.schema_name, v.shard_id,
+                  string_agg(DISTINCT format('SELECT * FROM instaid.adopt_column(%L, %L);',
+                                             format('%I.%I', b.schema_name, b.table_name),
+                                             b.column_name), ' '))
+    FROM bare AS b JOIN pg_stats AS p ON p.schemaname = b.schema_name
+                       AND p.tablename = b.table_name AND p.attname = b.column_name
+         CROSS JOIN LATERAL (
+        SELECT instaid.extract_shard_id(min(h.id))
+        -- read for these columns only: others have other types
+        FROM unnest(CASE WHEN b.column_name IS NOT NULL
+                         THEN p.histogram_bounds::text::bigint[] END) AS h (id)
+        HAVING count(*) >= 10 AND min(h.id) >= 1::bigint << 40
+           AND count(DISTINCT instaid.extract_shard_id(h.id)) = 1) AS v (shard_id)
+    WHERE NOT EXISTS (SELECT FROM shard AS s WHERE s.shard_id = v.shard_id)
+    GROUP BY b.schema_name, v.shard_id
     UNION ALL
     SELECT 'no_partition', 'error', p.name, 'no partition takes the IDs of now: INSERT fails',
            p.cure

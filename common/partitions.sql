@@ -91,6 +91,7 @@ DECLARE
     expires_at timestamptz;
     name_format text;
     part record;
+    other record;
     name text;
 BEGIN
     PERFORM instaid._check_no_nulls('create_partitions', json_build_object(
@@ -178,7 +179,18 @@ BEGIN
                 HINT = 'Choose from_time and step as before, or rename it, or drop it if nothing'
                        ' uses it.';
         END IF;
-        -- PostgreSQL refuses it, too, and does not say what to do.
+        -- PostgreSQL refuses the following, too, and does not say what to do.
+        SELECT p.* INTO other FROM instaid.list_partitions(parent, epoch) AS p
+        WHERE p.from_time IS NOT NULL AND part.first_id IS NOT NULL
+          AND (p.first_id < part.end_id) IS NOT FALSE
+          AND (p.end_id > part.first_id) IS NOT FALSE LIMIT 1;
+        IF FOUND THEN
+            RAISE invalid_object_definition USING
+                MESSAGE = format('partition %s would overlap partition %s', name, other.partition),
+                DETAIL = format('It would be from %s to %s, and that one is from %s to %s.',
+                                part.since, part.until, other.from_time, other.to_time),
+                HINT = 'Choose from_time and step so that a step begins where that one ends.';
+        END IF;
         IF part.default_partition IS NOT NULL AND instaid._execute_as(main.owner, format(
                'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %L AND %s)',
                part.default_partition, main.attname, part.first_id,

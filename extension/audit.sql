@@ -51,8 +51,8 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     -- it was dropped, with CASCADE also from defaults
     SELECT 'no_next_id', 'error', s.name, 'has no function next_id()',
            format('Let its owner run: CREATE FUNCTION %s.next_id() RETURNS bigint LANGUAGE instaid'
-                  ' STRICT COST 1 AS ''as next_ids(integer, regclass)''; and set the defaults'
-                  ' again.', s.name)
+                  ' STRICT COST 1 AS ''as next_ids(integer, regclass)''; -- Then set the'
+                  ' defaults again.', s.name)
     FROM instaid._audited_shards AS s
     WHERE NOT EXISTS (SELECT FROM pg_proc AS p WHERE p.pronamespace = s.schema
                                                AND p.proname = 'next_id' AND p.pronargs = 0)

@@ -87,8 +87,9 @@ CREATE OR REPLACE VIEW instaid._edition_findings (code, severity, object, proble
     -- DROP SEQUENCE ... CASCADE drops functions and defaults, and leaves the type.
     SELECT 'lost_shard', 'error', quote_ident(n.nspname),
            'its type id_sequence is left of a shard: next_id() was dropped, and defaults with it',
-           format('DROP DOMAIN %I.id_sequence; If its tables need IDs, call instaid.create_shard()'
-                  ' with their shard ID, and instaid.adopt_column() for each.', n.nspname)
+           format('DROP DOMAIN %I.id_sequence; -- If its tables need IDs, call'
+                  ' instaid.create_shard() with their shard ID, and instaid.adopt_column() for'
+                  ' each.', n.nspname)
     FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
     WHERE t.typname = 'id_sequence' AND t.typbasetype = 'regclass'::regtype
       AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass

@@ -240,6 +240,32 @@ SELECT substring(cure FROM '.*;') FROM instaid.audit() \gexec
 SELECT * FROM findings;
 INSERT INTO regress_8.checked SELECT id, id FROM instaid.make_id('2026-01-01 UTC', 8, 1) AS id RETURNING instaid.extract_shard_id(id), instaid.extract_shard_id(tagged);
 DROP TABLE regress_5.checked, regress_8.checked, regress_8.far, regress_8.others;
+-- a shard that is dropped takes the defaults of its columns with it; the IDs show it
+SELECT instaid.create_shard('regress_gone', 77);
+CREATE TABLE regress_gone."Odd.t" ("Id" bigint PRIMARY KEY DEFAULT regress_gone.next_id(), other bigint UNIQUE);
+CREATE TABLE regress_gone.typed (id instaid.id PRIMARY KEY DEFAULT regress_gone.next_id());
+CREATE TABLE regress_gone.refers (id bigint PRIMARY KEY REFERENCES regress_gone."Odd.t");
+CREATE TABLE regress_gone.few (id bigint PRIMARY KEY DEFAULT regress_gone.next_id());
+INSERT INTO regress_gone."Odd.t" (other) SELECT n FROM generate_series(1, 20) AS n;
+INSERT INTO regress_gone.typed SELECT FROM generate_series(1, 20);
+INSERT INTO regress_gone.refers SELECT "Id" FROM regress_gone."Odd.t";
+INSERT INTO regress_gone.few SELECT FROM generate_series(1, 9);
+-- elsewhere, IDs of a shard of the database, or of another schema that is a shard, need no default
+CREATE TABLE public.regress_elsewhere (id bigint PRIMARY KEY);
+INSERT INTO public.regress_elsewhere SELECT instaid.make_id('2026-01-01 UTC', 5, n) FROM generate_series(1, 20) AS n;
+CREATE TABLE regress_8.of_gone (id bigint PRIMARY KEY);
+INSERT INTO regress_8.of_gone SELECT "Id" FROM regress_gone."Odd.t";
+ANALYZE regress_gone."Odd.t", regress_gone.typed, regress_gone.refers, regress_gone.few, public.regress_elsewhere, regress_8.of_gone;
+SELECT * FROM findings WHERE code = 'lost_default';
+DROP SEQUENCE regress_gone.table_id_seq CASCADE;
+SELECT object, problem, cure FROM instaid.audit() WHERE code = 'lost_default';
+SELECT format('%s', substring(cure from 'run: (.*)')) FROM instaid.audit() WHERE code = 'lost_default' \gexec
+SELECT object FROM instaid.audit() WHERE code = 'lost_default';
+SELECT instaid.extract_shard_id(min("Id")), count(*) FROM regress_gone."Odd.t";
+INSERT INTO regress_gone."Odd.t" DEFAULT VALUES RETURNING instaid.extract_shard_id("Id");
+INSERT INTO regress_gone.typed DEFAULT VALUES RETURNING instaid.extract_shard_id(id);
+DROP SCHEMA regress_gone CASCADE;
+DROP TABLE public.regress_elsewhere, regress_8.of_gone;
 -- a foreign key that followed its table, which became a partition
 CREATE TABLE regress_5.old (id bigint PRIMARY KEY DEFAULT regress_5.next_id());
 CREATE TABLE regress_5.refers_old (id bigint PRIMARY KEY REFERENCES regress_5.old);

@@ -25,15 +25,18 @@ my $repository = $ENV{TESTDIR};
 my $monitoring = "$repository/monitoring";
 my $node = Clients::server('main');
 
-# A server with something to see: IDs of the future, a frozen shard, a ticket near its
-# guard, and a table whose default makes IDs of another shard
+# A server with something to see: IDs of the future, of a sequence that only one table uses, a
+# frozen shard, a ticket near its guard, and a table whose default makes IDs of another shard
 $node->safe_psql('postgres', q{
 	SELECT instaid.create_shard('insta5', 5), instaid.create_shard('insta6', 6),
 		instaid.create_shard('insta7', 7);
 	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id());
 	INSERT INTO insta5.photos DEFAULT VALUES;
 	CREATE TABLE insta6.photos (LIKE insta5.photos INCLUDING ALL);
-	SELECT instaid.advance_past('insta5.table_id_seq',
+	CREATE SEQUENCE insta5.likes_id_seq;
+	CREATE TABLE insta5.likes (id bigint PRIMARY KEY
+		DEFAULT insta5.next_id('insta5.likes_id_seq'));
+	SELECT instaid.advance_past('insta5.likes_id_seq',
 		instaid.make_id(now() + interval '1 h', 5, 0), instaid.default_epoch());
 	SELECT instaid.freeze_shard('insta7');
 	SELECT instaid.create_ticket('few'), instaid.guard_ticket('few', 100);

@@ -104,29 +104,34 @@ sub moving_blocks
 	} @$here;
 }
 
-# Run blocks in the databases postgres of the servers that they are for.  A shell
-# command has a variable with the connection string of each server: SOURCE for
-# "source".
+# Run blocks on the servers that they are for, in the databases postgres, or, for a
+# server given as [ $node, $database ], in that one.  A shell command has a variable with
+# the connection string of each server: SOURCE for "source".
 sub follow
 {
 	my ($blocks, %nodes) = @_;
-	local @ENV{ map { uc } keys %nodes } = map { $_->connstr('postgres') =~ s/'//gr } values %nodes;
+	my %databases =
+	  map { $_ => ref $nodes{$_} eq 'ARRAY' ? $nodes{$_} : [ $nodes{$_}, 'postgres' ] } keys %nodes;
+	local @ENV{ map { uc } keys %databases } =
+	  map { $_->[0]->connstr($_->[1]) =~ s/'//gr } values %databases;
 	# as the page does that moves shards from one to the other
-	local $ENV{PGOPTIONS} = $nodes{source} ? '-c search_path=pg_catalog' : $ENV{PGOPTIONS} // '';
+	local $ENV{PGOPTIONS} = join ' ', $ENV{PGOPTIONS} // (),
+	  $nodes{source} ? '-c search_path=pg_catalog' : ();
 	for my $block (@$blocks)
 	{
-		my ($text, $node) = ($block->{text}, $nodes{ $block->{server} });
+		my $text = $block->{text};
+		my ($node, $database) = @{ $databases{ $block->{server} } // [] };
 		if ($block->{language} eq 'sh')
 		{
 			system('sh', '-ec', $text) == 0 or die "failed: $text";
 		}
 		elsif ($block->{until_empty})
 		{
-			$node->poll_query_until('postgres', $text, '') or die "never empty: $text";
+			$node->poll_query_until($database, $text, '') or die "never empty: $text";
 		}
 		else
 		{
-			$node->safe_psql('postgres', $text);
+			$node->safe_psql($database, $text);
 		}
 	}
 	return;

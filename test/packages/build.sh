@@ -73,6 +73,7 @@ build_rpm()
 		cat >"$work/pg_config" <<-SCRIPT &&
 			#!/bin/sh
 			case \$1 in
+				--bindir) echo $prefix/bin ;;
 				--pkglibdir) echo $prefix/lib ;;
 				--sharedir) echo $prefix/share ;;
 				*) exec "$PG_CONFIG" "\$@" ;;
@@ -90,6 +91,14 @@ rpm_needs()
 		rpm -qpl instaid_"$major"-sources-*.rpm | grep /lib/instaid_sources.so &&
 		rpm -qpl instaid_"$major"-sources-*.rpm | grep /bin/instaid-move &&
 		rpm -qpR instaid_"$major"-sources-*.rpm | grep '^libpq\.so'
+)
+
+# the program of the RPM runs, too
+rpm_moves()
+(
+	mkdir "$work/unpacked" && cd "$work/unpacked" &&
+		rpm2archive - <"$(echo "$work"/rpm/RPMS/*/instaid_"$major"-sources-*.rpm)" | tar -xzf - &&
+		"usr/pgsql-$major/bin/instaid-move" --help | grep '^ *--reverse'
 )
 
 clean_by_rpmlint()
@@ -112,6 +121,7 @@ check 'the PGXN client installs from the zip' install_from_zip
 check 'the library can be in another directory of dynamic_library_path' library_elsewhere
 check 'the RPM packages are built' build_rpm
 check '... and only that of instaid_sources needs libpq' rpm_needs
+check '... and its instaid-move runs' rpm_moves
 check '... and clean by rpmlint' clean_by_rpmlint
 check 'workflow, manifests and metrics are clean by yamllint' yamllint -s \
 	-d '{extends: default, rules: {document-start: disable, truthy: {check-keys: false}, line-length: {max: 120}}}' \

@@ -135,6 +135,7 @@ installed()
 		make -s -C "$work/build" -f "$PWD/Makefile" PG_CONFIG="$pg_config" "$@" install &&
 		control=$(find "$SCRATCH/other" -name instaid.control | grep .) &&
 		library=$(find "$SCRATCH/other" -name instaid.so | grep .) &&
+		find "$SCRATCH/other" -name instaid-move | grep . &&
 		init "$major" "${control%/extension/instaid.control}" "${library%/instaid.so}" &&
 		start "$major" && query -c 'CREATE EXTENSION instaid' \
 			-c "SELECT instaid.create_shard('insta5', 5)" -c 'SELECT insta5.next_id()' && stop "$major"
@@ -143,7 +144,7 @@ installed()
 in_directories()
 {
 	installed "$1" "$(bin "$1")/pg_config" \
-		datadir="$SCRATCH/other/share" pkglibdir="$SCRATCH/other/lib"
+		datadir="$SCRATCH/other/share" pkglibdir="$SCRATCH/other/lib" bindir="$SCRATCH/other/bin"
 }
 
 # Debian's PostgreSQL was configured with directories that do not depend on prefix; this one
@@ -154,6 +155,7 @@ by_prefix()
 		global=$(dirname "$("$copy" --pgxs)")/../Makefile.global &&
 		sed -e 's,^datarootdir := /.*,datarootdir := ${prefix}/share,' \
 			-e 's,^datadir := /.*,datadir := ${datarootdir},' \
+			-e 's,^bindir := /.*,bindir := ${exec_prefix}/bin,' \
 			-e 's,^libdir := /.*,libdir := ${exec_prefix}/lib,' \
 			-e 's,^override pkglibdir := /.*,override pkglibdir := $(pkglibdir)/postgresql,' \
 			"$global" >"$work/global" && rm "$global" && cp "$work/global" "$global" &&
@@ -171,8 +173,9 @@ compiled()
 		Dockerfile >"$work/steps" && [ "$(wc -l <"$work/steps")" -eq 3 ] || return
 	sh -eu "$work/steps" || return
 	[ "$(sed -n '/^FROM.*}$/,$p' Dockerfile | grep -v '^FROM')" = 'COPY --from=build /instaid/ /' ] &&
+		"$root/instaid$(bin "$1")/instaid-move" --help | grep '^ *--reverse' &&
 		! find "$root/instaid" -type f ! -path "*/usr/lib/postgresql/$1/lib/*" \
-			! -path "*/usr/share/postgresql/$1/extension/*" | grep .
+			! -path "*/usr/share/postgresql/$1/extension/*" ! -path "*/bin/instaid-move" | grep .
 }
 
 uses_compiled()

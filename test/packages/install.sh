@@ -74,6 +74,21 @@ install_sources()
 		[ "$(query "SELECT instaid.next_ticket('invoices')")" = 7 ] && serves 0
 }
 
+# between two databases of the server
+moves_shard()
+{
+	move="/usr/lib/postgresql/$major/bin/instaid-move --from dbname=authority --to dbname=moved"
+	query 'ALTER SYSTEM SET wal_level = logical' && pg_ctlcluster "$major" main restart &&
+		query 'CREATE DATABASE moved' && query 'CREATE EXTENSION instaid' moved &&
+		query "SELECT instaid.create_shard('insta6', 6);
+			CREATE TABLE insta6.photos (id bigint PRIMARY KEY DEFAULT insta6.next_id());
+			INSERT INTO insta6.photos SELECT FROM generate_series(1, 3)" authority &&
+		su postgres -c "$move insta6" && su postgres -c "$move --finish insta6" &&
+		query 'INSERT INTO insta6.photos DEFAULT VALUES' moved &&
+		[ "$(query 'SELECT count(*) FROM insta6.photos' moved)" = 4 ] &&
+		[ "$(query "SELECT to_regnamespace('insta6') IS NULL" authority)" = t ]
+}
+
 install_sql_edition()
 {
 	query 'CREATE DATABASE managed' &&
@@ -106,18 +121,24 @@ purge_sources()
 {
 	query 'ALTER SYSTEM RESET shared_preload_libraries' && pg_ctlcluster "$major" main restart &&
 		apt-get purge -y -q "$package-sources" && ! [ -e "$lib/instaid_sources.so" ] &&
+		! [ -e "$lib/../bin/instaid-move" ] &&
 		refuses_source
 }
 
+# with the file of the page, where it has the shard that was moved
 purge()
 {
-	query 'DROP EXTENSION instaid CASCADE' && apt-get purge -y -q "$package" && query 'SELECT 1' &&
+	su postgres -c "cd /usr/share/doc/$package &&
+			psql -Xq -d moved -f docs/remove_shards.sql -c 'DROP EXTENSION instaid'" &&
+		query 'INSERT INTO insta6.photos DEFAULT VALUES' moved &&
+		query 'DROP EXTENSION instaid CASCADE' && apt-get purge -y -q "$package" && query 'SELECT 1' &&
 		! find /etc/postgresql /usr /var/lib/postgresql -name '*instaid*' | grep .
 }
 
 check 'the first package alone serves an empty Debian, with PostgreSQL' install_alone
 check '... and says what a ticket with a source needs' lacks_sources
 check 'the second package is installed and preloaded, and the ticket has values' install_sources
+check '... and its instaid-move moves a shard' moves_shard
 check 'the SQL edition runs from the examples' install_sql_edition
 check 'the packages are tested there by autopkgtest' run_autopkgtest
 check '... are upgraded, and IDs and tickets go on' upgrade

@@ -19,24 +19,27 @@ my @statements = (
 	('SET ROLE app; INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;') x 3,
 	'SET ROLE app; INSERT INTO insta5.likes (photo_id) SELECT min(id) FROM insta5.photos;
 		SELECT insta5.next_id();');
+my $shard = q{
+	CREATE ROLE app LOGIN;
+	SELECT instaid.create_shard('insta5', 5);
+	CREATE SEQUENCE insta5.likes_id_seq;
+	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
+	CREATE TABLE insta5.likes (id bigint PRIMARY KEY
+		DEFAULT insta5.next_id('insta5.likes_id_seq'),
+		photo_id bigint REFERENCES insta5.photos);
+	GRANT USAGE ON SCHEMA insta5 TO app;
+	GRANT USAGE ON ALL SEQUENCES IN SCHEMA insta5 TO app;
+	GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA insta5 TO app;
+	INSERT INTO insta5.photos (n) SELECT generate_series(1, 10000);};
+my $replication = q{SELECT (SELECT count(*) FROM pg_publication)
+	+ (SELECT count(*) FROM pg_subscription) + (SELECT count(*) FROM pg_replication_slots)};
 
 for my $way (0, 1)
 {
 	my $name = (qw(pg_dump logical))[$way];
 	my ($source, $target) = map { Clients::server("${_}_$name",
 		{ allows_streaming => 'logical' }) } 'source', 'target';
-	$source->safe_psql('postgres', q{
-		CREATE ROLE app LOGIN;
-		SELECT instaid.create_shard('insta5', 5);
-		CREATE SEQUENCE insta5.likes_id_seq;
-		CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
-		CREATE TABLE insta5.likes (id bigint PRIMARY KEY
-			DEFAULT insta5.next_id('insta5.likes_id_seq'),
-			photo_id bigint REFERENCES insta5.photos);
-		GRANT USAGE ON SCHEMA insta5 TO app;
-		GRANT USAGE ON ALL SEQUENCES IN SCHEMA insta5 TO app;
-		GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA insta5 TO app;
-		INSERT INTO insta5.photos (n) SELECT generate_series(1, 10000);});
+	$source->safe_psql('postgres', $shard);
 
 	# keys between the shard and another schema, and how the page finds them
 	my ($keys) = grep { $_->{server} eq 'source' } @before;
@@ -165,12 +168,31 @@ b_in|comments|insta5.photos", "$name: ... and the page finds those that do");
 	my ($ret, $stdout, $stderr) = $source->psql('postgres',
 		'SET ROLE app; UPDATE insta5.photos SET n = 0');
 	like($stderr, qr/permission denied/, "$name: the source takes no update");
-	is(join(' ',
-		map { $_->safe_psql('postgres',
-			q{SELECT (SELECT count(*) FROM pg_publication) + (SELECT count(*) FROM pg_subscription)
-		+ (SELECT count(*) FROM pg_replication_slots)}) } $source, $target), '0 0',
+	is(join(' ', map { $_->safe_psql('postgres', $replication) } $source, $target), '0 0',
 		"$name: no replication is left");
 	$_->stop for $source, $target;
 }
+
+# From one database of a server to another
+my $server = Clients::server('one', { allows_streaming => 'logical' });
+$server->safe_psql('postgres', $shard);
+$server->safe_psql('postgres', 'CREATE DATABASE target');
+my $clients = Clients->start($server, @statements);
+{
+	local $ENV{PGOPTIONS} = '-c statement_timeout=180s';
+	follow([ @before, @{ $ways[1] } ], source => $server, target => [ $server, 'target' ]);
+}
+like($clients->finish, qr/^(.*ERROR:  (shard insta5 is frozen|permission denied for .*)\n)+\z/,
+	'one server: the switch stops the clients');
+is($server->safe_psql('target', $_), $server->safe_psql('postgres', $_), "one server: $_")
+  for map { "SELECT count(*), sum(id::numeric) FROM insta5.$_" } 'photos', 'likes';
+is(join(' ', map { $server->safe_psql($_, 'SELECT shard_id, frozen FROM instaid.shards') }
+	'postgres', 'target'), '5|t 5|f', 'one server: the target has the shard');
+is(Clients::summary($clients->files)->{duplicates}, 0, 'one server: no ID comes twice');
+cmp_ok($server->safe_psql('target', 'SELECT insta5.next_id()'), '>',
+	Clients::summary($clients->files)->{last}, 'one server: ... and the next one is above them');
+is(join(' ', map { $server->safe_psql($_, $replication) } 'postgres', 'target'), '0 0',
+	'one server: no replication is left');
+$server->stop;
 
 done_testing();

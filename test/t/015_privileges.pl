@@ -600,7 +600,10 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 		SELECT instaid.advance_past('q4.table_id_seq', instaid.min_id(now() + interval '1 h'),
 			instaid.default_epoch());
 		GRANT UPDATE ON SEQUENCE q5.table_id_seq TO PUBLIC;
-		CREATE SCHEMA x;} . ($edition eq 'SQL' ? q{
+		CREATE SCHEMA x; CREATE TABLE x.t (id bigint UNIQUE CHECK (m.gain(id) = 1));
+		CREATE INDEX ON x.t ((m.gain()));
+		INSERT INTO x.t SELECT instaid.make_id(now(), 99, n) FROM generate_series(1, 20) AS n;
+		ANALYZE x.t;} . ($edition eq 'SQL' ? q{
 		SELECT instaid.add_sequence('q6', 'more');
 		ALTER DOMAIN q7.id_sequence DROP CONSTRAINT is_a_sequence_of_this_shard;
 		DROP VIEW q8.id_sequence_lock; GRANT SELECT ON q9.id_sequence_lock TO PUBLIC;

@@ -998,16 +998,18 @@ is(outcome(q{
 	SET client_min_messages = error;
 	SELECT instaid.create_shard('lost', 100) \g /dev/null
 	CREATE TABLE lost.t (id bigint PRIMARY KEY DEFAULT lost.next_id());
-	INSERT INTO lost.t DEFAULT VALUES;
+	INSERT INTO lost.t SELECT FROM generate_series(1, 20); ANALYZE lost.t;
 	DROP SEQUENCE lost.table_id_seq CASCADE;
+	SELECT substring(cure, 'adopt_column.*;') FROM instaid.audit() WHERE code = 'lost_default';
 	SELECT code, object, substring(cure, '^[^;]*;') AS cure FROM instaid.audit()
-	WHERE object ~ '^lost' \gset
+	WHERE code = 'lost_shard' \gset
 	SELECT :'code', :'object'; :cure
 	SELECT instaid.create_shard('lost', instaid.extract_shard_id(max(id))) FROM lost.t \g /dev/null
 	SELECT instaid.adopt_column('lost.t', 'id') \g /dev/null
 	SELECT count(*) FROM instaid.audit() WHERE object ~ '^lost';
 	INSERT INTO lost.t DEFAULT VALUES; SELECT count(*) FROM lost.t; DROP SCHEMA lost CASCADE}),
-	'lost_shard|lost 0 2', '... and one of which DROP SEQUENCE has left the type');
+	"adopt_column('lost.t', 'id'); lost_shard|lost 0 21",
+	'... and one of which DROP SEQUENCE has left the type');
 is(outcome(q{
 	SET client_min_messages = error; SET check_function_bodies = off; SET statement_timeout = '20s';
 	CREATE SCHEMA slow;
