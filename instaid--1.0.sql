@@ -30,11 +30,6 @@ CREATE FUNCTION instaid._check_library(version text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_check_library';
 SELECT instaid._check_library('1.0');
 
--- Run a command as if it were given after the script, so that pg_dump dumps what it grants.
-CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_execute_outside_script';
-
 ---- Checks ----
 
 -- Refuse null arguments of a function that is not STRICT.
@@ -713,6 +708,26 @@ BEGIN ATOMIC
              n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1;
 END;
 
+-- Refuse a schema whose owner could put another function in place of one that a role has there, or
+-- would create.
+CREATE FUNCTION instaid._check_ruler(role regrole, schema_name text, function oid)
+    RETURNS void
+    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner CONSTANT regrole := (SELECT n.nspowner FROM pg_namespace AS n
+                               WHERE n.nspname = schema_name);
+BEGIN
+    IF NOT instaid._can_trust(role, owner) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('schema %I belongs to another role', schema_name),
+            DETAIL = format('Role %s, its owner, could put other functions there.', owner),
+            HINT = CASE WHEN function IS NULL
+                        THEN 'Let that role create the shard, or choose another schema.'
+                        ELSE format('Give the function to that role: ALTER FUNCTION %s OWNER TO'
+                                    ' %s;', instaid._signature(function), owner) END;
+    END IF;
+END $$;
+
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
 -- transaction ends.  If shard ID and epoch are null, only look at the schema.
 CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer,
@@ -747,20 +762,9 @@ BEGIN
                           extract(year FROM default_ends_at));
     END IF;
 
-    -- The owner of a schema can put other functions in place of a superuser's.
-    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other FROM pg_namespace AS n, pg_roles AS r
-    WHERE n.nspname = schema_name AND NOT instaid._is_superusers_schema(n.oid) AND r.rolsuper
-      AND r.rolname = COALESCE((SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
-                                WHERE p.oid = adopted), current_user);
-    IF FOUND THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('schema %I belongs to another role', schema_name),
-            DETAIL = format('Its owner, %I, could replace functions of a superuser.', other.owner),
-            HINT = CASE WHEN adopted IS NULL
-                        THEN 'Let that role create the shard, or choose another schema.'
-                        ELSE format('Give the function to that role: ALTER FUNCTION %I.next_id()'
-                                    ' OWNER TO %I;', schema_name, other.owner) END;
-    END IF;
+    PERFORM instaid._check_ruler(r.oid, schema_name, adopted) FROM pg_roles AS r
+    WHERE r.rolsuper AND r.rolname = COALESCE((SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
+                                               WHERE p.oid = adopted), current_user);
 
     -- Two sessions cannot both find a shard ID free: one of them fails.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
@@ -1096,12 +1100,11 @@ END $$;
 CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
 COMMENT ON FOREIGN DATA WRAPPER instaid IS 'the servers that issue values of tickets';
 
--- The position of a ticket, for the view instaid.tickets; with a source, also which servers cannot
--- be asked, and why, if the role may see it, and whether the library instaid_sources is preloaded,
--- as it must be.
+-- The position of a ticket, for the view instaid.tickets; with a source, also its servers, and
+-- whether the library instaid_sources is preloaded, as it must be.
 CREATE FUNCTION instaid._ticket_state(
     ticket regclass, OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean,
-    OUT source text, OUT step bigint, OUT failure text, OUT is_preloaded boolean)
+    OUT source text, OUT step bigint, OUT is_preloaded boolean)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_ticket_state';
 
 CREATE VIEW instaid.tickets AS
@@ -1159,28 +1162,12 @@ DECLARE
     part text;
     n integer := 1;
 BEGIN
-    PERFORM instaid._check_no_nulls('create_ticket', json_build_object(
-        'name', name, 'server', server, 'servers', servers, 'start', start, 'step', step,
-        'data_type', data_type));
-    -- refuses what is no name, before any message repeats it
-    PERFORM instaid.ticket_sequence(name, missing_ok => true);
+    PERFORM instaid._check_new_ticket(name, server, servers, start, step, data_type);
     IF source IS NOT NULL AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('ticket %I cannot have a source and a server or start', name),
             DETAIL = format('The server is %s of %s; the start is %s.', server, servers, start),
             HINT = 'Set INCREMENT and START of the sequences on the servers of the source.';
-    END IF;
-    PERFORM instaid._check_ticket_server(server, servers);
-    IF data_type NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('type %s cannot be the type of a ticket', data_type),
-            DETAIL = 'A ticket is smallint, integer or bigint.';
-    ELSIF start < 1 THEN
-        RAISE numeric_value_out_of_range USING MESSAGE = format('start %s is out of range', start),
-            DETAIL = 'Tickets begin at 1 or above.';
-    ELSIF step < 1 THEN
-        RAISE numeric_value_out_of_range USING MESSAGE = format('step %s is out of range', step),
-            DETAIL = 'A step is at least 1.';
     ELSIF source IS NULL AND servers = 1 AND instaid._is_citus_worker() THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %I cannot be created on a worker of Citus', name),
@@ -1278,6 +1265,31 @@ BEGIN
             MESSAGE = format('server %s is out of range', server),
             DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
                             ' least 1.', servers);
+    END IF;
+END $$;
+
+-- What create_ticket() of both editions checks.
+CREATE FUNCTION instaid._check_new_ticket(name text, server integer, servers integer,
+                                          start bigint, step integer, data_type regtype)
+    RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._check_no_nulls('create_ticket', json_build_object(
+        'name', name, 'server', server, 'servers', servers, 'start', start, 'step', step,
+        'data_type', data_type));
+    -- refuses what is no name, before any message repeats it
+    PERFORM instaid.ticket_sequence(name, missing_ok => true);
+    PERFORM instaid._check_ticket_server(server, servers);
+    IF data_type NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('type %s cannot be the type of a ticket', data_type),
+            DETAIL = 'A ticket is smallint, integer or bigint.';
+    ELSIF start < 1 THEN
+        RAISE numeric_value_out_of_range USING MESSAGE = format('start %s is out of range', start),
+            DETAIL = 'Tickets begin at 1 or above.';
+    ELSIF step < 1 THEN
+        RAISE numeric_value_out_of_range USING MESSAGE = format('step %s is out of range', step),
+            DETAIL = 'A step is at least 1.';
     END IF;
 END $$;
 
@@ -1811,13 +1823,6 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND n.nspname !~ '^pg_'
       AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0
     UNION ALL
-    SELECT 'sql_edition_function', 'warning',
-           format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)),
-           'is left over from the SQL edition', 'When no column or function uses it any more, drop'
-           ' it, or the type id_sequence of its schema.'
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE p.proname ~ '^sql_edition_next_ids?$' AND strpos(p.prosrc, 'instaid_sql._') > 0
-    UNION ALL
     -- pg_upgrade creates the members of an extension one by one: types first, and then casts.
     -- PostgreSQL notes no dependency of an expression on a cast.
     SELECT 'upgrade_order', 'warning', r.name,
@@ -1857,8 +1862,6 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
          CROSS JOIN LATERAL (VALUES
         ('ticket_off_stripe', 'warning', t.off_stripe, 'stands at a value of another server',
          format('SELECT instaid.next_ticket(%L);', t.name)),
-        ('ticket_source', 'error', s.failure IS NOT NULL, 'cannot ask ' || s.failure,
-         'If its owner may use that server, create or grant what is missing.'),
         ('not_preloaded', 'error', NOT s.is_preloaded,
          'has a source, and the library instaid_sources is not preloaded: next_ticket() fails',
          'Install instaid_sources if this server lacks it, add it to shared_preload_libraries, and'
@@ -2030,10 +2033,17 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
             FROM instaid.min_id(now(), s.epoch) AS n (id)
                  CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS r
         WHERE NOT s.frozen AND NOT i.is_partition AND p.partstrat = 'r' AND p.partnatts = 1)
-    -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.  Tables of a
-    -- frozen shard can use another one, for example with a later epoch.
+    -- CREATE TABLE ... (LIKE template INCLUDING ALL) keeps the template's shard and its CHECK.
+    -- Tables of a frozen shard can use another one, for example with a later epoch.
     SELECT 'foreign_default', 'error', i.name,
-           format('its default uses the shard in schema %I', n.nspname),
+           format('its default uses the shard in schema %I', n.nspname) || COALESCE(
+               (SELECT format('; CHECK %s reads the shard ID and can refuse another',
+                              string_agg(quote_ident(k.conname), ', ' ORDER BY k.conname))
+                FROM pg_constraint AS k JOIN pg_depend AS d ON d.objid = k.oid
+                WHERE k.conrelid = i.relid AND k.contype = 'c' AND i.attnum = ANY (k.conkey)
+                  AND d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_proc'::regclass
+                  AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure
+                HAVING count(*) > 0), ''),
            format('SELECT * FROM instaid.adopt_column(%L, %L); -- It refuses what others'
                   ' could replace.', i.table_name, (parse_ident(i.column_name))[1])
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
@@ -2053,32 +2063,6 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     WHERE s.has_sequence AND NOT d.is_partition AND NOT EXISTS (
         SELECT FROM pg_depend AS f WHERE f.classid = p.classid AND f.objid = p.objid
                                      AND f.refclassid = 'pg_proc'::regclass)
-    UNION ALL
-    -- LIKE ... INCLUDING ALL copies such a CHECK, too.  What is parsed is not deparsed: the number
-    -- is read from the bytes of a constant, which begin or end with it as the machine has it.
-    SELECT 'foreign_check', 'error', format('%s.%I', i.table_name, k.conname),
-           format('it refuses the IDs of shard %s for %s, and wants those of shard %s',
-                  s.shard_id, i.column_name, w.shard_id),
-           format('ALTER TABLE %s DROP CONSTRAINT %I;', i.table_name, k.conname)
-    FROM id_column AS i LEFT JOIN shard AS o ON o.schema = i.schema AND NOT o.frozen
-         JOIN shard AS s ON s.schema = COALESCE(o.schema, i.maker)
-         JOIN pg_constraint AS k ON k.conrelid = i.relid AND k.contype = 'c' AND k.conislocal
-         JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
-                            AND d.refclassid = 'pg_proc'::regclass
-                            AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure
-         CROSS JOIN LATERAL regexp_match(
-             CASE WHEN octet_length(k.conbin::text) < 10000 THEN k.conbin::text END,
-             -- extract_shard_id(column) = number, and nothing else; the column can have a cast
-             format('^{OPEXPR :opno %s [^{]*{FUNCEXPR :funcid %s [^{]*(?:{RELABELTYPE :arg )?'
-                    '{VAR :varno 1 :varattno %s [^{]*{CONST :consttype %s [^{]*'
-                    ':constvalue 4 [[] ([-0-9 ]+) []]}[^{]*$',
-                    'pg_catalog.=(integer, integer)'::regoperator::oid, d.refobjid, i.attnum,
-                    'integer'::regtype::oid)) AS m (bytes)
-         CROSS JOIN LATERAL (
-             SELECT sum((b.byte::bigint & 255) << (8 * LEAST(b.place - 1, 8 - b.place))::integer)
-             FROM unnest(string_to_array(m.bytes[1], ' ')) WITH ORDINALITY AS b (byte, place))
-                            AS w (shard_id)
-    WHERE NOT i.is_partition AND w.shard_id <> s.shard_id
     UNION ALL
     -- Its code runs with the rights of all who insert.
     SELECT 'foreign_function', 'warning', i.name,
@@ -2339,26 +2323,11 @@ BEGIN
     RETURN main.relowner;
 END $$;
 
--- The call of a function, with the values of its default arguments: no function that another role
--- puts beside it is found in its place.
-CREATE FUNCTION instaid._call_of(function oid) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, (
-                SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
-                           p.oid, a.place::integer), format_type(a.type, NULL)), ', '
-                           ORDER BY a.place)
-                FROM unnest(COALESCE(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes)
-                     WITH ORDINALITY AS a (type, mode, place)
-                WHERE COALESCE(a.mode, 'i') IN ('i', 'b')))
-            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-            WHERE p.oid = function);
-
 -- Let a function that is about to be called find what its text names without a schema: in its own
 -- search_path or its owner's, in its schema and in public.  Whoever can create functions and
 -- operators there, or has done so, could have the caller run them: nextval(text) and
--- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets a search_path
--- only if nobody but its owner and superusers can.  Otherwise the names of their objects are
--- written out in its text.
+-- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets no
+-- search_path: the names of its owner's and of superusers' objects are written out in its text.
 CREATE FUNCTION instaid._qualify_names(function oid) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -2380,28 +2349,6 @@ BEGIN
                                       '"((?:[^"]|"")+)"|([^\s,"]+)', 'g')
                        WITH ORDINALITY AS m (name, place)
                   ORDER BY m.place) || ARRAY[main.nspname, pg_get_userbyid(main.owner), 'public'];
-    IF NOT EXISTS (
-        WITH searched AS (SELECT n.* FROM pg_namespace AS n
-                          WHERE n.nspname = ANY (path) AND n.nspname <> 'pg_catalog')
-        SELECT FROM (
-            SELECT n.nspowner FROM searched AS n
-            UNION SELECT x.grantee FROM searched AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
-                  WHERE x.privilege_type = 'CREATE'
-            UNION SELECT p.proowner FROM searched AS n JOIN pg_proc AS p ON p.pronamespace = n.oid
-            UNION SELECT o.oprowner
-                  FROM searched AS n JOIN pg_operator AS o ON o.oprnamespace = n.oid
-            UNION SELECT t.typowner FROM searched AS n JOIN pg_type AS t ON t.typnamespace = n.oid
-            UNION SELECT c.relowner
-                  FROM searched AS n JOIN pg_class AS c ON c.relnamespace = n.oid) AS u (role)
-        WHERE instaid._can_trust(main.owner, u.role) IS NOT TRUE)
-    THEN
-        PERFORM instaid._execute_as(main.owner, format(
-            'ALTER FUNCTION %s SET search_path = %s, pg_temp', instaid._signature(function), (
-                SELECT string_agg(quote_ident(s.name), ', ' ORDER BY s.place)
-                FROM unnest(path) WITH ORDINALITY AS s (name, place))))
-        WHERE main.own_path IS NULL;
-        RETURN;
-    END IF;
     PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RESET search_path',
                                                    instaid._signature(function)))
     WHERE main.own_path IS NOT NULL;
@@ -2456,12 +2403,14 @@ EXCEPTION WHEN object_not_in_prerequisite_state OR insufficient_privilege THEN
     RETURN NULL;
 END $$;
 
--- Call a copy as its owner.
+-- Call a copy as its owner, with the values of its default arguments: no function that another
+-- role puts beside it is found in its place.
 CREATE FUNCTION instaid._call_copy(function oid) RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner regrole;
     needs_names boolean;
+    query text;
     result text;
 BEGIN
     SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
@@ -2469,7 +2418,17 @@ BEGIN
     LOOP
         BEGIN
             PERFORM instaid._qualify_names(function) WHERE needs_names;
-            result := instaid._execute_as(owner, 'SELECT ' || instaid._call_of(function));
+            -- in which a default can be the name of a sequence
+            SELECT format('SELECT %I.%I(%s)', n.nspname, p.proname, (
+                       SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
+                                  p.oid, a.place::integer), format_type(a.type, NULL)), ', '
+                                  ORDER BY a.place)
+                       FROM unnest(COALESCE(p.proallargtypes, p.proargtypes::oid[]),
+                                   p.proargmodes) WITH ORDINALITY AS a (type, mode, place)
+                       WHERE COALESCE(a.mode, 'i') IN ('i', 'b'))) INTO query
+            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+            WHERE p.oid = function;
+            result := instaid._execute_as(owner, query);
             EXIT;
         EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
                        OR invalid_schema_name THEN
@@ -2707,23 +2666,6 @@ BEGIN
     END IF;
 END $$;
 
--- Refuse a function that the owner of its schema could replace.
-CREATE FUNCTION instaid._check_ruler(role regrole, schema oid, function oid)
-    RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owner CONSTANT regrole := (SELECT n.nspowner FROM pg_namespace AS n WHERE n.oid = schema);
-    name CONSTANT text := instaid._signature(function);
-BEGIN
-    IF NOT instaid._can_trust(role, owner) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('schema of function %s belongs to another role', name),
-            DETAIL = format('Role %s, its owner, could replace functions of %s.', owner, role),
-            HINT = format('Give the function to that role: ALTER FUNCTION %s OWNER TO %s;',
-                          name, owner);
-    END IF;
-END $$;
-
 -- Copies of the published function, and why one is not adopted, null if it is.  The first one of a
 -- schema is next_id(), or becomes it.
 CREATE VIEW instaid._found_copies AS
@@ -2803,7 +2745,7 @@ BEGIN
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
     PERFORM instaid._check_owner(main.owner, 'function', instaid._signature(functions[1]));
-    PERFORM instaid._check_ruler(main.owner, main.schema, functions[1]);
+    PERFORM instaid._check_ruler(main.owner, schema_name, functions[1]);
     IF EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proname = 'next_id'
                                           AND p.pronargs > 0) THEN
         RAISE duplicate_function USING
@@ -3149,7 +3091,7 @@ BEGIN
             DETAIL = 'Calls with a number would be ambiguous: it could be a sequence.',
             HINT = 'Rename it, and its callers, and try again.';
     END IF;
-    PERFORM instaid._check_ruler(main.owner, main.schema, copy);
+    PERFORM instaid._check_ruler(main.owner, main.nspname, copy);
     largest := (instaid._lock_tables_of(main.schema, ARRAY[copy], main.owner)).largest;
     IF main.is_callable THEN
         BEGIN
@@ -3787,8 +3729,6 @@ CREATE FUNCTION instaid.audit_servers(servers text[], OUT code text, OUT severit
     RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    is_superuser CONSTANT boolean := (SELECT r.rolsuper FROM pg_roles AS r
-                                      WHERE r.rolname = current_user);
     dblink record;
     part record;
     state record;
@@ -3826,26 +3766,20 @@ BEGIN
     SELECT jsonb_build_array(to_jsonb(s) || '{"name": "this server"}') INTO states
     FROM instaid._server_state() AS s;
     FOR part IN
-        SELECT s.srvname AS name, r.rolname AS owner, r.rolsuper, COALESCE((
-                   SELECT o.option_value FROM pg_options_to_table(s.srvoptions) AS o
-                   WHERE o.option_name = 'connect_timeout'), '') AS connect_timeout
+        SELECT s.srvname AS name, r.rolname AS owner,
+               NOT r.rolsuper AND me.rolsuper AS is_foreign
         FROM pg_foreign_server AS s JOIN pg_roles AS r ON r.oid = s.srvowner
+             JOIN pg_roles AS me ON me.rolname = current_user
         WHERE s.srvname = ANY (servers) ORDER BY s.srvname
     LOOP
         object := quote_ident(part.name);
-        IF is_superuser AND NOT part.rolsuper THEN
+        IF part.is_foreign THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('server %s belongs to another role', object),
                 DETAIL = format('Its owner, %I, could lead the connection of a superuser to code'
                                 ' of that role.', part.owner),
                 HINT = format('Connect as another role, or: ALTER SERVER %s OWNER TO %I;', object,
                               current_user);
-        ELSIF part.connect_timeout IN ('', '0') THEN
-            RETURN QUERY VALUES (
-                'no_connect_timeout', 'warning', object,
-                'has no connect_timeout: if it hangs, audit_servers() hangs',
-                format('ALTER SERVER %s OPTIONS (%s connect_timeout ''5'');', object,
-                       CASE part.connect_timeout WHEN '' THEN 'ADD' ELSE 'SET' END));
         END IF;
         asked_at := clock_timestamp();
         BEGIN
@@ -3893,25 +3827,22 @@ BEGIN
         WHERE a.started_at IS NOT NULL OR NOT EXISTS (
             SELECT FROM answer AS p WHERE p.database = a.database AND p.started_at IS NOT NULL)
         ORDER BY a.database, a.started_at, u.shard_id, a.number)
-    SELECT f.code, 'error', c.name,
-           format(f.problem, c.other, array_to_string(c.ids[1:10], ', ')
-                                      || CASE WHEN c.ids[11] IS NULL THEN '' ELSE ', ...' END),
-           f.cure
+    SELECT CASE WHEN c.is_node THEN 'node_number_on_two_servers'
+                ELSE 'shard_id_on_two_servers' END, 'error', c.name,
+           format('issues IDs of the same shards as %s%s: %s%s', c.other,
+                  CASE WHEN c.is_node THEN ', one of them by its instaid.node_shard_id' END,
+                  array_to_string(c.ids[1:10], ', '), CASE WHEN c.ids[11] >= 0 THEN ', ...' END),
+           'If one is a copy of the other, stop it. Otherwise '
+           || CASE WHEN c.is_node THEN 'set instaid.node_shard_id to a number that no other server'
+                                       ' and no shard has.'
+                   ELSE 'give each shard another ID on one of the servers, with'
+                        ' instaid.renumber_shard(), or freeze it there.' END
     FROM (SELECT b.name, a.name AS other,
                  COALESCE(a.shard_id IN (a.node, b.node), false) AS is_node,
                  array_agg(a.shard_id ORDER BY a.shard_id) AS ids
           FROM live AS a JOIN live AS b ON b.shard_id = a.shard_id AND b.number > a.number
           GROUP BY 1, 2, 3) AS c
-         JOIN (VALUES
-        (false, 'shard_id_on_two_servers', 'issues IDs of the same shards as %s: %s',
-         'If one is a copy of the other, stop it. Otherwise give each shard another ID on one of'
-         ' the servers, with instaid.renumber_shard(), or freeze it there.'),
-        (true, 'node_number_on_two_servers', 'issues IDs of the same shards as %s, one of them by'
-         ' its instaid.node_shard_id: %s',
-         'If one is a copy of the other, stop it. Otherwise set instaid.node_shard_id to a number'
-         ' that no other server and no shard has.')) AS f (is_node, code, problem, cure)
-                                                     USING (is_node)
-    ORDER BY c.name COLLATE "C", f.code COLLATE "C", c.other COLLATE "C";
+    ORDER BY c.name COLLATE "C", c.is_node DESC, c.other COLLATE "C";
 END $$;
 COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs, numbers of nodes and '
 'clocks of this server and of others, which it asks by dblink; none if all is well';
@@ -3958,14 +3889,6 @@ BEGIN
     END LOOP;
 END $$;
 
--- The owner of the database, as pg_database_owner, and the installer can create tickets, and let
--- others do so.  What the script grants stays in pg_init_privs, even if the role is dropped:
--- therefore the installer gets its rights outside of the script.
+-- The owner of the database can create tickets, and let others do so.  Not the role that installs:
+-- what the script grants stays in pg_init_privs, even if the role is dropped.
 GRANT ALL ON SCHEMA instaid_tickets TO pg_database_owner WITH GRANT OPTION;
--- @extowner@ would refuse a role whose name has a quote, a backslash or a dollar sign.
-SELECT instaid._execute_outside_script(format('GRANT ALL ON %s TO %s WITH GRANT OPTION',
-                                              o.name, e.extowner::regrole))
-FROM pg_catalog.pg_extension AS e,
-     (VALUES ('SCHEMA instaid_tickets'), ('SEQUENCE instaid.node_id_seq')) AS o (name)
-WHERE e.extname = 'instaid'
-  AND NOT pg_catalog.pg_has_role(e.extowner, 'pg_database_owner', 'USAGE');

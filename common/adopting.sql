@@ -36,26 +36,11 @@ BEGIN
     RETURN main.relowner;
 END $$;
 
--- The call of a function, with the values of its default arguments: no function that another role
--- puts beside it is found in its place.
-CREATE OR REPLACE FUNCTION instaid._call_of(function oid) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, (
-                SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
-                           p.oid, a.place::integer), format_type(a.type, NULL)), ', '
-                           ORDER BY a.place)
-                FROM unnest(COALESCE(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes)
-                     WITH ORDINALITY AS a (type, mode, place)
-                WHERE COALESCE(a.mode, 'i') IN ('i', 'b')))
-            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-            WHERE p.oid = function);
-
 -- Let a function that is about to be called find what its text names without a schema: in its own
 -- search_path or its owner's, in its schema and in public.  Whoever can create functions and
 -- operators there, or has done so, could have the caller run them: nextval(text) and
--- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets a search_path
--- only if nobody but its owner and superusers can.  Otherwise the names of their objects are
--- written out in its text.
+-- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets no
+-- search_path: the names of its owner's and of superusers' objects are written out in its text.
 CREATE OR REPLACE FUNCTION instaid._qualify_names(function oid) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -77,28 +62,6 @@ BEGIN
                                       '"((?:[^"]|"")+)"|([^\s,"]+)', 'g')
                        WITH ORDINALITY AS m (name, place)
                   ORDER BY m.place) || ARRAY[main.nspname, pg_get_userbyid(main.owner), 'public'];
-    IF NOT EXISTS (
-        WITH searched AS (SELECT n.* FROM pg_namespace AS n
-                          WHERE n.nspname = ANY (path) AND n.nspname <> 'pg_catalog')
-        SELECT FROM (
-            SELECT n.nspowner FROM searched AS n
-            UNION SELECT x.grantee FROM searched AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
-                  WHERE x.privilege_type = 'CREATE'
-            UNION SELECT p.proowner FROM searched AS n JOIN pg_proc AS p ON p.pronamespace = n.oid
-            UNION SELECT o.oprowner
-                  FROM searched AS n JOIN pg_operator AS o ON o.oprnamespace = n.oid
-            UNION SELECT t.typowner FROM searched AS n JOIN pg_type AS t ON t.typnamespace = n.oid
-            UNION SELECT c.relowner
-                  FROM searched AS n JOIN pg_class AS c ON c.relnamespace = n.oid) AS u (role)
-        WHERE instaid._can_trust(main.owner, u.role) IS NOT TRUE)
-    THEN
-        PERFORM instaid._execute_as(main.owner, format(
-            'ALTER FUNCTION %s SET search_path = %s, pg_temp', instaid._signature(function), (
-                SELECT string_agg(quote_ident(s.name), ', ' ORDER BY s.place)
-                FROM unnest(path) WITH ORDINALITY AS s (name, place))))
-        WHERE main.own_path IS NULL;
-        RETURN;
-    END IF;
     PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RESET search_path',
                                                    instaid._signature(function)))
     WHERE main.own_path IS NOT NULL;
@@ -153,12 +116,14 @@ EXCEPTION WHEN object_not_in_prerequisite_state OR insufficient_privilege THEN
     RETURN NULL;
 END $$;
 
--- Call a copy as its owner.
+-- Call a copy as its owner, with the values of its default arguments: no function that another
+-- role puts beside it is found in its place.
 CREATE OR REPLACE FUNCTION instaid._call_copy(function oid) RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner regrole;
     needs_names boolean;
+    query text;
     result text;
 BEGIN
     SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
@@ -166,7 +131,17 @@ BEGIN
     LOOP
         BEGIN
             PERFORM instaid._qualify_names(function) WHERE needs_names;
-            result := instaid._execute_as(owner, 'SELECT ' || instaid._call_of(function));
+            -- in which a default can be the name of a sequence
+            SELECT format('SELECT %I.%I(%s)', n.nspname, p.proname, (
+                       SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
+                                  p.oid, a.place::integer), format_type(a.type, NULL)), ', '
+                                  ORDER BY a.place)
+                       FROM unnest(COALESCE(p.proallargtypes, p.proargtypes::oid[]),
+                                   p.proargmodes) WITH ORDINALITY AS a (type, mode, place)
+                       WHERE COALESCE(a.mode, 'i') IN ('i', 'b'))) INTO query
+            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+            WHERE p.oid = function;
+            result := instaid._execute_as(owner, query);
             EXIT;
         EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
                        OR invalid_schema_name THEN
@@ -404,23 +379,6 @@ BEGIN
     END IF;
 END $$;
 
--- Refuse a function that the owner of its schema could replace.
-CREATE OR REPLACE FUNCTION instaid._check_ruler(role regrole, schema oid, function oid)
-    RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owner CONSTANT regrole := (SELECT n.nspowner FROM pg_namespace AS n WHERE n.oid = schema);
-    name CONSTANT text := instaid._signature(function);
-BEGIN
-    IF NOT instaid._can_trust(role, owner) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('schema of function %s belongs to another role', name),
-            DETAIL = format('Role %s, its owner, could replace functions of %s.', owner, role),
-            HINT = format('Give the function to that role: ALTER FUNCTION %s OWNER TO %s;',
-                          name, owner);
-    END IF;
-END $$;
-
 -- Copies of the published function, and why one is not adopted, null if it is.  The first one of a
 -- schema is next_id(), or becomes it.
 CREATE OR REPLACE VIEW instaid._found_copies AS
@@ -500,7 +458,7 @@ BEGIN
                    ' function makes them, use create_shard() and adopt_column().';
     END IF;
     PERFORM instaid._check_owner(main.owner, 'function', instaid._signature(functions[1]));
-    PERFORM instaid._check_ruler(main.owner, main.schema, functions[1]);
+    PERFORM instaid._check_ruler(main.owner, schema_name, functions[1]);
     IF EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proname = 'next_id'
                                           AND p.pronargs > 0) THEN
         RAISE duplicate_function USING
@@ -846,7 +804,7 @@ BEGIN
             DETAIL = 'Calls with a number would be ambiguous: it could be a sequence.',
             HINT = 'Rename it, and its callers, and try again.';
     END IF;
-    PERFORM instaid._check_ruler(main.owner, main.schema, copy);
+    PERFORM instaid._check_ruler(main.owner, main.nspname, copy);
     largest := (instaid._lock_tables_of(main.schema, ARRAY[copy], main.owner)).largest;
     IF main.is_callable THEN
         BEGIN

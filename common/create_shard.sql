@@ -12,6 +12,26 @@ BEGIN ATOMIC
              n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1;
 END;
 
+-- Refuse a schema whose owner could put another function in place of one that a role has there, or
+-- would create.
+CREATE OR REPLACE FUNCTION instaid._check_ruler(role regrole, schema_name text, function oid)
+    RETURNS void
+    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner CONSTANT regrole := (SELECT n.nspowner FROM pg_namespace AS n
+                               WHERE n.nspname = schema_name);
+BEGIN
+    IF NOT instaid._can_trust(role, owner) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('schema %I belongs to another role', schema_name),
+            DETAIL = format('Role %s, its owner, could put other functions there.', owner),
+            HINT = CASE WHEN function IS NULL
+                        THEN 'Let that role create the shard, or choose another schema.'
+                        ELSE format('Give the function to that role: ALTER FUNCTION %s OWNER TO'
+                                    ' %s;', instaid._signature(function), owner) END;
+    END IF;
+END $$;
+
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
 -- transaction ends.  If shard ID and epoch are null, only look at the schema.
 CREATE OR REPLACE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer,
@@ -46,20 +66,9 @@ BEGIN
                           extract(year FROM default_ends_at));
     END IF;
 
-    -- The owner of a schema can put other functions in place of a superuser's.
-    SELECT pg_get_userbyid(n.nspowner) AS owner INTO other FROM pg_namespace AS n, pg_roles AS r
-    WHERE n.nspname = schema_name AND NOT instaid._is_superusers_schema(n.oid) AND r.rolsuper
-      AND r.rolname = COALESCE((SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
-                                WHERE p.oid = adopted), current_user);
-    IF FOUND THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('schema %I belongs to another role', schema_name),
-            DETAIL = format('Its owner, %I, could replace functions of a superuser.', other.owner),
-            HINT = CASE WHEN adopted IS NULL
-                        THEN 'Let that role create the shard, or choose another schema.'
-                        ELSE format('Give the function to that role: ALTER FUNCTION %I.next_id()'
-                                    ' OWNER TO %I;', schema_name, other.owner) END;
-    END IF;
+    PERFORM instaid._check_ruler(r.oid, schema_name, adopted) FROM pg_roles AS r
+    WHERE r.rolsuper AND r.rolname = COALESCE((SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
+                                               WHERE p.oid = adopted), current_user);
 
     -- Two sessions cannot both find a shard ID free: one of them fails.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);

@@ -163,10 +163,17 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
             FROM instaid.min_id(now(), s.epoch) AS n (id)
                  CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS r
         WHERE NOT s.frozen AND NOT i.is_partition AND p.partstrat = 'r' AND p.partnatts = 1)
-    -- CREATE TABLE ... (LIKE template INCLUDING DEFAULTS) keeps the template's shard.  Tables of a
-    -- frozen shard can use another one, for example with a later epoch.
+    -- CREATE TABLE ... (LIKE template INCLUDING ALL) keeps the template's shard and its CHECK.
+    -- Tables of a frozen shard can use another one, for example with a later epoch.
     SELECT 'foreign_default', 'error', i.name,
-           format('its default uses the shard in schema %I', n.nspname),
+           format('its default uses the shard in schema %I', n.nspname) || COALESCE(
+               (SELECT format('; CHECK %s reads the shard ID and can refuse another',
+                              string_agg(quote_ident(k.conname), ', ' ORDER BY k.conname))
+                FROM pg_constraint AS k JOIN pg_depend AS d ON d.objid = k.oid
+                WHERE k.conrelid = i.relid AND k.contype = 'c' AND i.attnum = ANY (k.conkey)
+                  AND d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_proc'::regclass
+                  AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure
+                HAVING count(*) > 0), ''),
            format('SELECT * FROM instaid.adopt_column(%L, %L); -- It refuses what others'
                   ' could replace.', i.table_name, (parse_ident(i.column_name))[1])
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
@@ -186,32 +193,6 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     WHERE s.has_sequence AND NOT d.is_partition AND NOT EXISTS (
         SELECT FROM pg_depend AS f WHERE f.classid = p.classid AND f.objid = p.objid
                                      AND f.refclassid = 'pg_proc'::regclass)
-    UNION ALL
-    -- LIKE ... INCLUDING ALL copies such a CHECK, too.  What is parsed is not deparsed: the number
-    -- is read from the bytes of a constant, which begin or end with it as the machine has it.
-    SELECT 'foreign_check', 'error', format('%s.%I', i.table_name, k.conname),
-           format('it refuses the IDs of shard %s for %s, and wants those of shard %s',
-                  s.shard_id, i.column_name, w.shard_id),
-           format('ALTER TABLE %s DROP CONSTRAINT %I;', i.table_name, k.conname)
-    FROM id_column AS i LEFT JOIN shard AS o ON o.schema = i.schema AND NOT o.frozen
-         JOIN shard AS s ON s.schema = COALESCE(o.schema, i.maker)
-         JOIN pg_constraint AS k ON k.conrelid = i.relid AND k.contype = 'c' AND k.conislocal
-         JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
-                            AND d.refclassid = 'pg_proc'::regclass
-                            AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure
-         CROSS JOIN LATERAL regexp_match(
-             CASE WHEN octet_length(k.conbin::text) < 10000 THEN k.conbin::text END,
-             -- extract_shard_id(column) = number, and nothing else; the column can have a cast
-             format('^{OPEXPR :opno %s [^{]*{FUNCEXPR :funcid %s [^{]*(?:{RELABELTYPE :arg )?'
-                    '{VAR :varno 1 :varattno %s [^{]*{CONST :consttype %s [^{]*'
-                    ':constvalue 4 [[] ([-0-9 ]+) []]}[^{]*$',
-                    'pg_catalog.=(integer, integer)'::regoperator::oid, d.refobjid, i.attnum,
-                    'integer'::regtype::oid)) AS m (bytes)
-         CROSS JOIN LATERAL (
-             SELECT sum((b.byte::bigint & 255) << (8 * LEAST(b.place - 1, 8 - b.place))::integer)
-             FROM unnest(string_to_array(m.bytes[1], ' ')) WITH ORDINALITY AS b (byte, place))
-                            AS w (shard_id)
-    WHERE NOT i.is_partition AND w.shard_id <> s.shard_id
     UNION ALL
     -- Its code runs with the rights of all who insert.
     SELECT 'foreign_function', 'warning', i.name,

@@ -13,6 +13,31 @@ BEGIN
     END IF;
 END $$;
 
+-- What create_ticket() of both editions checks.
+CREATE OR REPLACE FUNCTION instaid._check_new_ticket(name text, server integer, servers integer,
+                                          start bigint, step integer, data_type regtype)
+    RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._check_no_nulls('create_ticket', json_build_object(
+        'name', name, 'server', server, 'servers', servers, 'start', start, 'step', step,
+        'data_type', data_type));
+    -- refuses what is no name, before any message repeats it
+    PERFORM instaid.ticket_sequence(name, missing_ok => true);
+    PERFORM instaid._check_ticket_server(server, servers);
+    IF data_type NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('type %s cannot be the type of a ticket', data_type),
+            DETAIL = 'A ticket is smallint, integer or bigint.';
+    ELSIF start < 1 THEN
+        RAISE numeric_value_out_of_range USING MESSAGE = format('start %s is out of range', start),
+            DETAIL = 'Tickets begin at 1 or above.';
+    ELSIF step < 1 THEN
+        RAISE numeric_value_out_of_range USING MESSAGE = format('step %s is out of range', step),
+            DETAIL = 'A step is at least 1.';
+    END IF;
+END $$;
+
 CREATE OR REPLACE FUNCTION instaid.drop_ticket(name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

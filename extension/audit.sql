@@ -65,13 +65,6 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND n.nspname !~ '^pg_'
       AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0
     UNION ALL
-    SELECT 'sql_edition_function', 'warning',
-           format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)),
-           'is left over from the SQL edition', 'When no column or function uses it any more, drop'
-           ' it, or the type id_sequence of its schema.'
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE p.proname ~ '^sql_edition_next_ids?$' AND strpos(p.prosrc, 'instaid_sql._') > 0
-    UNION ALL
     -- pg_upgrade creates the members of an extension one by one: types first, and then casts.
     -- PostgreSQL notes no dependency of an expression on a cast.
     SELECT 'upgrade_order', 'warning', r.name,
@@ -111,8 +104,6 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
          CROSS JOIN LATERAL (VALUES
         ('ticket_off_stripe', 'warning', t.off_stripe, 'stands at a value of another server',
          format('SELECT instaid.next_ticket(%L);', t.name)),
-        ('ticket_source', 'error', s.failure IS NOT NULL, 'cannot ask ' || s.failure,
-         'If its owner may use that server, create or grant what is missing.'),
         ('not_preloaded', 'error', NOT s.is_preloaded,
          'has a source, and the library instaid_sources is not preloaded: next_ticket() fails',
          'Install instaid_sources if this server lacks it, add it to shared_preload_libraries, and'

@@ -40,14 +40,6 @@ BEGIN
     END LOOP;
 END $$;
 
--- The owner of the database, as pg_database_owner, and the installer can create tickets, and let
--- others do so.  What the script grants stays in pg_init_privs, even if the role is dropped:
--- therefore the installer gets its rights outside of the script.
+-- The owner of the database can create tickets, and let others do so.  Not the role that installs:
+-- what the script grants stays in pg_init_privs, even if the role is dropped.
 GRANT ALL ON SCHEMA instaid_tickets TO pg_database_owner WITH GRANT OPTION;
--- @extowner@ would refuse a role whose name has a quote, a backslash or a dollar sign.
-SELECT instaid._execute_outside_script(format('GRANT ALL ON %s TO %s WITH GRANT OPTION',
-                                              o.name, e.extowner::regrole))
-FROM pg_catalog.pg_extension AS e,
-     (VALUES ('SCHEMA instaid_tickets'), ('SEQUENCE instaid.node_id_seq')) AS o (name)
-WHERE e.extname = 'instaid'
-  AND NOT pg_catalog.pg_has_role(e.extowner, 'pg_database_owner', 'USAGE');

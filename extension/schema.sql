@@ -30,11 +30,6 @@ CREATE FUNCTION instaid._check_library(version text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_check_library';
 SELECT instaid._check_library('VERSION');
 
--- Run a command as if it were given after the script, so that pg_dump dumps what it grants.
-CREATE FUNCTION instaid._execute_outside_script(command text) RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
-    AS 'MODULE_PATHNAME', 'instaid_execute_outside_script';
-
 -- include common/checks.sql
 
 ---- Checks that need C or know of Citus ----

@@ -26,8 +26,6 @@ CREATE FUNCTION instaid.audit_servers(servers text[], OUT code text, OUT severit
     RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    is_superuser CONSTANT boolean := (SELECT r.rolsuper FROM pg_roles AS r
-                                      WHERE r.rolname = current_user);
     dblink record;
     part record;
     state record;
@@ -65,26 +63,20 @@ BEGIN
     SELECT jsonb_build_array(to_jsonb(s) || '{"name": "this server"}') INTO states
     FROM instaid._server_state() AS s;
     FOR part IN
-        SELECT s.srvname AS name, r.rolname AS owner, r.rolsuper, COALESCE((
-                   SELECT o.option_value FROM pg_options_to_table(s.srvoptions) AS o
-                   WHERE o.option_name = 'connect_timeout'), '') AS connect_timeout
+        SELECT s.srvname AS name, r.rolname AS owner,
+               NOT r.rolsuper AND me.rolsuper AS is_foreign
         FROM pg_foreign_server AS s JOIN pg_roles AS r ON r.oid = s.srvowner
+             JOIN pg_roles AS me ON me.rolname = current_user
         WHERE s.srvname = ANY (servers) ORDER BY s.srvname
     LOOP
         object := quote_ident(part.name);
-        IF is_superuser AND NOT part.rolsuper THEN
+        IF part.is_foreign THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('server %s belongs to another role', object),
                 DETAIL = format('Its owner, %I, could lead the connection of a superuser to code'
                                 ' of that role.', part.owner),
                 HINT = format('Connect as another role, or: ALTER SERVER %s OWNER TO %I;', object,
                               current_user);
-        ELSIF part.connect_timeout IN ('', '0') THEN
-            RETURN QUERY VALUES (
-                'no_connect_timeout', 'warning', object,
-                'has no connect_timeout: if it hangs, audit_servers() hangs',
-                format('ALTER SERVER %s OPTIONS (%s connect_timeout ''5'');', object,
-                       CASE part.connect_timeout WHEN '' THEN 'ADD' ELSE 'SET' END));
         END IF;
         asked_at := clock_timestamp();
         BEGIN
@@ -132,25 +124,22 @@ BEGIN
         WHERE a.started_at IS NOT NULL OR NOT EXISTS (
             SELECT FROM answer AS p WHERE p.database = a.database AND p.started_at IS NOT NULL)
         ORDER BY a.database, a.started_at, u.shard_id, a.number)
-    SELECT f.code, 'error', c.name,
-           format(f.problem, c.other, array_to_string(c.ids[1:10], ', ')
-                                      || CASE WHEN c.ids[11] IS NULL THEN '' ELSE ', ...' END),
-           f.cure
+    SELECT CASE WHEN c.is_node THEN 'node_number_on_two_servers'
+                ELSE 'shard_id_on_two_servers' END, 'error', c.name,
+           format('issues IDs of the same shards as %s%s: %s%s', c.other,
+                  CASE WHEN c.is_node THEN ', one of them by its instaid.node_shard_id' END,
+                  array_to_string(c.ids[1:10], ', '), CASE WHEN c.ids[11] >= 0 THEN ', ...' END),
+           'If one is a copy of the other, stop it. Otherwise '
+           || CASE WHEN c.is_node THEN 'set instaid.node_shard_id to a number that no other server'
+                                       ' and no shard has.'
+                   ELSE 'give each shard another ID on one of the servers, with'
+                        ' instaid.renumber_shard(), or freeze it there.' END
     FROM (SELECT b.name, a.name AS other,
                  COALESCE(a.shard_id IN (a.node, b.node), false) AS is_node,
                  array_agg(a.shard_id ORDER BY a.shard_id) AS ids
           FROM live AS a JOIN live AS b ON b.shard_id = a.shard_id AND b.number > a.number
           GROUP BY 1, 2, 3) AS c
-         JOIN (VALUES
-        (false, 'shard_id_on_two_servers', 'issues IDs of the same shards as %s: %s',
-         'If one is a copy of the other, stop it. Otherwise give each shard another ID on one of'
-         ' the servers, with instaid.renumber_shard(), or freeze it there.'),
-        (true, 'node_number_on_two_servers', 'issues IDs of the same shards as %s, one of them by'
-         ' its instaid.node_shard_id: %s',
-         'If one is a copy of the other, stop it. Otherwise set instaid.node_shard_id to a number'
-         ' that no other server and no shard has.')) AS f (is_node, code, problem, cure)
-                                                     USING (is_node)
-    ORDER BY c.name COLLATE "C", f.code COLLATE "C", c.other COLLATE "C";
+    ORDER BY c.name COLLATE "C", c.is_node DESC, c.other COLLATE "C";
 END $$;
 COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs, numbers of nodes and '
 'clocks of this server and of others, which it asks by dblink; none if all is well';

@@ -60,12 +60,11 @@ END $$;
 CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
 COMMENT ON FOREIGN DATA WRAPPER instaid IS 'the servers that issue values of tickets';
 
--- The position of a ticket, for the view instaid.tickets; with a source, also which servers cannot
--- be asked, and why, if the role may see it, and whether the library instaid_sources is preloaded,
--- as it must be.
+-- The position of a ticket, for the view instaid.tickets; with a source, also its servers, and
+-- whether the library instaid_sources is preloaded, as it must be.
 CREATE FUNCTION instaid._ticket_state(
     ticket regclass, OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean,
-    OUT source text, OUT step bigint, OUT failure text, OUT is_preloaded boolean)
+    OUT source text, OUT step bigint, OUT is_preloaded boolean)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_ticket_state';
 
 CREATE VIEW instaid.tickets AS
@@ -123,28 +122,12 @@ DECLARE
     part text;
     n integer := 1;
 BEGIN
-    PERFORM instaid._check_no_nulls('create_ticket', json_build_object(
-        'name', name, 'server', server, 'servers', servers, 'start', start, 'step', step,
-        'data_type', data_type));
-    -- refuses what is no name, before any message repeats it
-    PERFORM instaid.ticket_sequence(name, missing_ok => true);
+    PERFORM instaid._check_new_ticket(name, server, servers, start, step, data_type);
     IF source IS NOT NULL AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('ticket %I cannot have a source and a server or start', name),
             DETAIL = format('The server is %s of %s; the start is %s.', server, servers, start),
             HINT = 'Set INCREMENT and START of the sequences on the servers of the source.';
-    END IF;
-    PERFORM instaid._check_ticket_server(server, servers);
-    IF data_type NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('type %s cannot be the type of a ticket', data_type),
-            DETAIL = 'A ticket is smallint, integer or bigint.';
-    ELSIF start < 1 THEN
-        RAISE numeric_value_out_of_range USING MESSAGE = format('start %s is out of range', start),
-            DETAIL = 'Tickets begin at 1 or above.';
-    ELSIF step < 1 THEN
-        RAISE numeric_value_out_of_range USING MESSAGE = format('step %s is out of range', step),
-            DETAIL = 'A step is at least 1.';
     ELSIF source IS NULL AND servers = 1 AND instaid._is_citus_worker() THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %I cannot be created on a worker of Citus', name),

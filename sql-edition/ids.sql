@@ -53,33 +53,24 @@ BEGIN
     RETURN instaid_sql._refuse_epoch(epoch);
 END $$;
 
--- The milliseconds from the epoch to a time, which must be from 0 to last_ms.
-CREATE OR REPLACE FUNCTION instaid_sql._id_ms(created_at timestamptz, epoch timestamptz,
-                                   last_ms bigint)
-    RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer,
+                                sequence bigint,
+                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' AS $$
 DECLARE
-    ms CONSTANT numeric := floor(instaid_sql._ms_since(epoch, created_at));
+    ms numeric;
 BEGIN
-    IF ms NOT BETWEEN 0 AND last_ms THEN
+    PERFORM instaid_sql._check_shard_id(shard_id);
+    ms := floor(instaid_sql._ms_since(epoch, created_at));
+    IF ms NOT BETWEEN 0 AND instaid_sql._max_ms() THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('time %s is out of range for an ID', created_at),
             DETAIL = format('The time must be between the epoch, %s, and %s ms after it.', epoch,
-                            last_ms);
+                            instaid_sql._max_ms());
     END IF;
-    RETURN ms;
-END $$;
-
-CREATE OR REPLACE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer,
-                                sequence bigint,
-                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM instaid_sql._check_shard_id(shard_id);
-    RETURN (instaid_sql._id_ms(created_at, epoch, instaid_sql._max_ms())
-            << instaid_sql._ms_shift())
+    RETURN (ms::bigint << instaid_sql._ms_shift())
            | (shard_id << instaid_sql._sequence_bits()) | (sequence & instaid_sql._max_sequence());
 END $$;
 COMMENT ON FUNCTION instaid.make_id(timestamptz, integer, bigint, timestamptz) IS

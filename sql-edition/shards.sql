@@ -157,24 +157,7 @@ BEGIN ATOMIC
     ORDER BY 1;
 END;
 
-CREATE OR REPLACE VIEW instaid.shards AS
-    SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
-           instaid.extract_timestamp(i.last_id, s.epoch) AS last_issued_at,
-           CASE WHEN i.newest_id IS NOT NULL
-                THEN GREATEST(instaid.extract_timestamp(i.newest_id, s.epoch)
-                              - pg_catalog.clock_timestamp(), '0'::interval)
-           END AS drift, s.frozen,
-           -- the time of the first ID that would be negative
-           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at,
-           i.newest_sequence AS drift_sequence
-    FROM instaid._list_shards() AS s
-         -- tables can have sequences of their own
-         CROSS JOIN LATERAL (
-        SELECT max(l.id) FILTER (WHERE q.oid = s.sequence), max(l.id),
-               (array_agg(q.oid ORDER BY l.id DESC) FILTER (WHERE l.id IS NOT NULL))[1]
-        FROM instaid._shard_sequences(s.schema_name) AS q (oid)
-             CROSS JOIN LATERAL (SELECT (instaid._last_value(q.oid)).last_value) AS l (id))
-         AS i (last_id, newest_id, newest_sequence);
+\ir ../common/shards.sql
 COMMENT ON VIEW instaid.shards IS
 'the shards of this database, one row each; last_id, last_issued_at and drift need SELECT on '
 'the sequence';
@@ -293,31 +276,9 @@ COMMENT ON FUNCTION instaid.settled_id IS
 
 ---- Moving and protecting shards ----
 
--- A shard, its owner, and the options of its sequences; refuse a schema that is not a shard, and a
--- caller who does not own the shard and the sequences.
-CREATE OR REPLACE FUNCTION instaid._check_owned_shard(
-    schema_name text, OUT shard_id integer, OUT sequence regclass, OUT owner regrole,
-    OUT options instaid_sql.sequence_options)
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    epoch_ms bigint;
-BEGIN
-    PERFORM instaid._check_name('schema', schema_name);
-    SELECT s.shard_id, s.sequence, p.proowner, (extract(epoch FROM s.epoch) * 1000)::bigint
-    INTO shard_id, sequence, owner, epoch_ms
-    FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
-    IF NOT FOUND THEN
-        RAISE undefined_object USING
-            MESSAGE = format('schema %I is not a shard', schema_name),
-            HINT = 'instaid.shards lists the shards of this database.';
-    END IF;
-    PERFORM instaid._execute_as(owner, 'SELECT');
-    PERFORM instaid._check_owner(c.relowner::regrole, 'sequence', c.oid::regclass::text)
-    FROM instaid._shard_sequences(schema_name) AS q JOIN pg_class AS c ON c.oid = q;
-    options := instaid_sql._options(shard_id, epoch_ms);
-END $$;
-
--- A shard of the caller, which nobody else changes until the transaction ends.
+-- A shard of the caller, its owner, and the options of its sequences; nobody else changes it until
+-- the transaction ends.  Refuse a schema that is not a shard, and a caller who does not own the
+-- shard and the sequences.
 -- ALTER SEQUENCE waits for the transactions that have taken IDs of its first sequence, and keeps
 -- others out.  Calls that were before this in the queue can have changed the shard.
 CREATE OR REPLACE FUNCTION instaid._lock_shard(
@@ -325,19 +286,28 @@ CREATE OR REPLACE FUNCTION instaid._lock_shard(
     OUT options instaid_sql.sequence_options)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard record;
+    epoch_ms bigint;
+    locked regclass;
 BEGIN
     -- Otherwise the caller would not see the newest sequences.
-    PERFORM instaid._check_read_committed(routine);
+    PERFORM instaid._check_read_committed(routine), instaid._check_name('schema', schema_name);
     LOOP
-        shard := instaid._check_owned_shard(schema_name);
-        EXIT WHEN shard.sequence = sequence;
-        EXECUTE format('ALTER SEQUENCE %s CACHE 1', shard.sequence);
-        sequence := shard.sequence;
+        SELECT s.shard_id, s.sequence, p.proowner, (extract(epoch FROM s.epoch) * 1000)::bigint
+        INTO shard_id, sequence, owner, epoch_ms
+        FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
+        IF NOT FOUND THEN
+            RAISE undefined_object USING
+                MESSAGE = format('schema %I is not a shard', schema_name),
+                HINT = 'instaid.shards lists the shards of this database.';
+        END IF;
+        PERFORM instaid._execute_as(owner, 'SELECT');
+        PERFORM instaid._check_owner(c.relowner::regrole, 'sequence', c.oid::regclass::text)
+        FROM instaid._shard_sequences(schema_name) AS q JOIN pg_class AS c ON c.oid = q;
+        EXIT WHEN sequence = locked;
+        EXECUTE format('ALTER SEQUENCE %s CACHE 1', sequence);
+        locked := sequence;
     END LOOP;
-    shard_id := shard.shard_id;
-    owner := shard.owner;
-    options := shard.options;
+    options := instaid_sql._options(shard_id, epoch_ms);
 END $$;
 
 -- Let the type of a shard admit the sequences of the shard, and no others.

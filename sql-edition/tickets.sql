@@ -152,30 +152,10 @@ CREATE OR REPLACE FUNCTION instaid.create_ticket(name text, server integer DEFAU
 DECLARE
     first numeric;
 BEGIN
-    PERFORM instaid._check_no_nulls('create_ticket', json_build_object(
-        'name', name, 'server', server, 'servers', servers, 'start', start, 'step', step,
-        'data_type', data_type));
-    -- refuses what is no name, before any message repeats it
-    PERFORM instaid.ticket_sequence(name, missing_ok => true);
+    PERFORM instaid._check_new_ticket(name, server, servers, start, step, data_type);
     IF source IS NOT NULL OR step > 1 THEN
         PERFORM instaid._refuse_extension_only('A ticket with a source, or with a step,',
                                           'Leave out source and step.');
-    END IF;
-    PERFORM instaid._check_ticket_server(server, servers);
-    IF data_type NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('type %s cannot be the type of a ticket', data_type),
-            DETAIL = 'A ticket is smallint, integer or bigint.';
-    END IF;
-    IF start < 1 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('start %s is out of range', start),
-            DETAIL = 'Tickets begin at 1 or above.';
-    END IF;
-    IF step < 1 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('step %s is out of range', step),
-            DETAIL = 'A step is at least 1.';
     END IF;
     -- the smallest value in the stripe of the server that is not below start
     first := start + mod(mod(server - start::numeric, servers) + servers, servers);

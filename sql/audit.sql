@@ -226,20 +226,12 @@ ALTER TABLE regress_8.photos ALTER id SET DEFAULT regress_8.next_id();
 ALTER TABLE regress_8.likes ALTER id SET DEFAULT regress_8.next_id();
 DROP TABLE regress_8.ticks, regress_8.parts;
 SELECT * FROM findings;
--- INCLUDING ALL also copies a CHECK of the shard, which the new default would not pass; the numbers have one byte and two
-CREATE TABLE regress_5.checked (id bigint PRIMARY KEY DEFAULT regress_5.next_id(), tagged instaid.id UNIQUE DEFAULT regress_5.next_id(),
-    CONSTRAINT "is 5" CHECK (instaid.extract_shard_id(id) = 5), CONSTRAINT tagged_5 CHECK (instaid.extract_shard_id(tagged) = 5));
+-- INCLUDING ALL also copies a CHECK of the shard, which the new default would not pass
+CREATE TABLE regress_5.checked (id bigint PRIMARY KEY DEFAULT regress_5.next_id(), tagged instaid.id UNIQUE DEFAULT regress_5.next_id(), n bigint CHECK (instaid.extract_shard_id(n) = 5),
+    CONSTRAINT "is 5" CHECK (instaid.extract_shard_id(id) = 5), CONSTRAINT tagged_5 CHECK (instaid.extract_shard_id(tagged) = 5), CHECK (id > 0));
 CREATE TABLE regress_8.checked (LIKE regress_5.checked INCLUDING ALL);
-CREATE TABLE regress_8.far (id bigint PRIMARY KEY DEFAULT regress_8.next_id() CHECK (instaid.extract_shard_id(id) = 8 + 0) CHECK (instaid.extract_shard_id(id) = 8191));
--- not what says something else, or is said of another column
-CREATE TABLE regress_8.others (id bigint PRIMARY KEY DEFAULT regress_8.next_id() CHECK (instaid.extract_shard_id(id) = 8), photo_id bigint CHECK (instaid.extract_shard_id(photo_id) = 5),
-    CHECK (instaid.extract_shard_id(id) = ANY ('{5,8}')), CHECK (instaid.extract_shard_id(id) = 5 OR id > 0), CHECK (instaid.extract_shard_id(id) > 5),
-    CHECK ((instaid.extract_shard_id(id) = 5) IS NOT NULL), CHECK (instaid.extract_shard_id(id + 5) = 5 IS NOT NULL));
-SELECT code, object, problem, cure FROM instaid.audit();
-SELECT substring(cure FROM '.*;') FROM instaid.audit() \gexec
 SELECT * FROM findings;
-INSERT INTO regress_8.checked SELECT id, id FROM instaid.make_id('2026-01-01 UTC', 8, 1) AS id RETURNING instaid.extract_shard_id(id), instaid.extract_shard_id(tagged);
-DROP TABLE regress_5.checked, regress_8.checked, regress_8.far, regress_8.others;
+DROP TABLE regress_5.checked, regress_8.checked;
 -- a shard that is dropped takes the defaults of its columns with it; the IDs show it
 SELECT instaid.create_shard('regress_gone', 77);
 CREATE TABLE regress_gone."Odd.t" ("Id" bigint PRIMARY KEY DEFAULT regress_gone.next_id(), other bigint UNIQUE);

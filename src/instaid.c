@@ -1,8 +1,6 @@
 /* What PostgreSQL calls when it loads the library, and what the install script calls. */
 #include "postgres.h"
 
-#include "commands/extension.h"
-#include "executor/spi.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/inval.h"
@@ -21,7 +19,6 @@ PG_MODULE_MAGIC;
 #endif
 
 PG_FUNCTION_INFO_V1(instaid_check_library);
-PG_FUNCTION_INFO_V1(instaid_execute_outside_script);
 
 void		_PG_init(void);
 
@@ -82,40 +79,5 @@ instaid_check_library(PG_FUNCTION_ARGS)
 				 errmsg("instaid %s cannot use the library of instaid %s", version, INSTAID_VERSION),
 				 errhint("Install instaid %s, restart the server if it preloads the library, and try again in a new session.",
 						 version)));
-	PG_RETURN_VOID();
-}
-
-/*
- * The script of the extension calls this to run a command, with the rights of the caller, as if it
- * were given after the script.  PostgreSQL records what a script grants in pg_init_privs, as a part
- * of the extension.  pg_dump does not dump it, and before PostgreSQL 17 nothing removes a role from
- * there that is dropped.
- */
-Datum
-instaid_execute_outside_script(PG_FUNCTION_ARGS)
-{
-	char	   *command = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	bool		in_script = creating_extension;
-	int			status;
-
-	/* after an error, too: a script can catch it */
-	PG_TRY();
-	{
-		creating_extension = false;
-		SPI_connect();
-		status = SPI_execute(command, false, 0);
-		if (status < 0)
-			ereport(ERROR,
-					(errcode(status == SPI_ERROR_TRANSACTION ?
-							 ERRCODE_INVALID_TRANSACTION_TERMINATION :
-							 ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("cannot execute \"%s\" in a function", command)));
-		SPI_finish();
-	}
-	PG_FINALLY();
-	{
-		creating_extension = in_script;
-	}
-	PG_END_TRY();
 	PG_RETURN_VOID();
 }

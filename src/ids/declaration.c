@@ -95,7 +95,7 @@ function_body(HeapTuple tuple)
 }
 
 /* Has a function the parameters of next_ids()?  ALTER FUNCTION cannot change them. */
-bool
+static bool
 has_declaring_signature(Form_pg_proc proc)
 {
 	const Oid  *types = proc->proargtypes.values;

@@ -4,16 +4,12 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 #include "compat.h"
-#include "ids/ids.h"
-#include "relation.h"
 
 PG_FUNCTION_INFO_V1(instaid_execute_as);
 

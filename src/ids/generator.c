@@ -23,7 +23,6 @@
 
 #include "access/xlog.h"
 #include "miscadmin.h"
-#include "portability/instr_time.h"
 #include "storage/latch.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -32,6 +31,7 @@
 
 #include "ids/ids.h"
 #include "ids/session.h"
+#include "monotonic.h"
 #include "sequence.h"
 
 /*
@@ -81,27 +81,19 @@ static pg_noinline void
 wait_for_clock(long timeout)
 {
 	static uint32 wait_event = 0;
-	long		left = timeout;
-	instr_time	start;
+	int64		end = monotonic_time() + timeout * INT64CONST(1000);
 
 	if (wait_event == 0)
 		wait_event = WaitEventExtensionNew("InstaidClock");
-	INSTR_TIME_SET_CURRENT(start);
 
-	while (left > 0)
+	for (long left = timeout; left > 0; left = (end - monotonic_time()) / 1000)
 	{
-		instr_time	elapsed;
-
 		CHECK_FOR_INTERRUPTS();
 		if (WaitLatch(MyLatch,
 					  WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 					  left, wait_event) & WL_TIMEOUT)
 			break;
 		ResetLatch(MyLatch);
-
-		INSTR_TIME_SET_CURRENT(elapsed);
-		INSTR_TIME_SUBTRACT(elapsed, start);
-		left = Min(left, timeout - (long) INSTR_TIME_GET_MILLISEC(elapsed));
 	}
 	CHECK_FOR_INTERRUPTS();
 }

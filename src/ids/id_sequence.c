@@ -64,15 +64,6 @@ requirements_check(Relation rel, Form_pg_sequence options)
 				 errhint("%s", cure)));
 }
 
-/* Why a sequence cannot serve, and what to do about that; NULL if it can, or is gone */
-const char *
-requirements_fault(Oid sequence, const char **cure)
-{
-	FormData_pg_sequence options;
-
-	return sequence_copy_options(sequence, &options) ? fault_of_options(&options, cure) : NULL;
-}
-
 /*
  * Is a sequence frozen?  It is if it could serve, but its MAXVALUE, which goes into max_value
  * unless that is NULL, is too low for ticks.
@@ -149,6 +140,7 @@ Datum
 instaid_sequence_state(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_GETARG_OID(0);
+	FormData_pg_sequence options;
 	FormData_pg_sequence_data data;
 	bool		is_read = sequence_read(sequence, NULL, NULL, &data);
 	const char *problem;
@@ -163,8 +155,8 @@ instaid_sequence_state(PG_FUNCTION_ARGS)
 		nulls[0] = false;
 		nulls[1] = data.last_value < 0 || data.last_value > MAX_TICK;
 	}
-	problem = requirements_fault(sequence, &cure);
-	if (problem != NULL)
+	if (sequence_copy_options(sequence, &options) &&
+		(problem = fault_of_options(&options, &cure)) != NULL)
 	{
 		values[2] = CStringGetTextDatum(problem);
 		values[3] = CStringGetTextDatum(cure);

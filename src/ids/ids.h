@@ -26,7 +26,6 @@ extern void generator_advance(Oid sequence, int64 tick);
 extern void generator_init(void);
 
 /* id_sequence.c: what a sequence must be to serve as a source of IDs */
-extern const char *requirements_fault(Oid sequence, const char **cure);
 extern void requirements_check(Relation rel, Form_pg_sequence options);
 extern bool is_frozen(Oid sequence, int64 *max_value);
 extern void check_not_frozen(Oid sequence);
@@ -48,7 +47,6 @@ typedef struct Declaration
 } Declaration;
 
 extern char *shard_function_name(Form_pg_proc proc);
-extern bool has_declaring_signature(Form_pg_proc proc);
 extern bool is_declaration(Form_pg_proc proc);
 extern const char *read_declaration(HeapTuple tuple, Declaration *declaration);
 extern HeapTuple find_declaration(Oid schema);

@@ -28,7 +28,6 @@
 #include "utils/timestamp.h"
 
 #include "background.h"
-#include "compat.h"
 #include "monotonic.h"
 #include "sources/refill.h"
 

@@ -1,7 +1,6 @@
 /* Taking values of tickets that have a source from their segments in shared memory. */
 #include "postgres.h"
 
-#include "miscadmin.h"
 #include "storage/condition_variable.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"

@@ -463,8 +463,8 @@ Datum
 instaid_ticket_state(PG_FUNCTION_ARGS)
 {
 	Oid			relid = PG_GETARG_OID(0);
-	Datum		values[7] = {0};
-	bool		nulls[7] = {true, true, true, true, true, true, true};
+	Datum		values[6] = {0};
+	bool		nulls[6] = {true, true, true, true, true, true};
 	FormData_pg_sequence options;
 	char		persistence;
 	FormData_pg_sequence_data data;
@@ -486,24 +486,15 @@ instaid_ticket_state(PG_FUNCTION_ARGS)
 	else if (source_find(relid, &source))
 	{
 		StringInfoData servers;
-		StringInfoData failure;
 
 		initStringInfo(&servers);
-		initStringInfo(&failure);
 		for (Authority *it = source.authorities; it < source.authorities + source.count; it++)
-		{
 			appendStringInfo(&servers, "%s%s", servers.len > 0 ? ", " : "",
 							 quote_identifier(it->name));
-			if (it->refusal != NULL)
-				appendStringInfo(&failure, "%sserver \"%s\": %s", failure.len > 0 ? "; " : "",
-								 it->name, it->refusal);
-		}
 		values[3] = CStringGetTextDatum(servers.data);
 		values[4] = Int64GetDatum(source.step);
-		values[5] = CStringGetTextDatum(failure.data);
-		values[6] = BoolGetDatum(sources_are_served());
-		nulls[3] = nulls[4] = nulls[6] = false;
-		nulls[5] = failure.len == 0 || !source_may_see_failures(relid);
+		values[5] = BoolGetDatum(sources_are_served());
+		nulls[3] = nulls[4] = nulls[5] = false;
 	}
 	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }

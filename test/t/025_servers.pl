@@ -287,14 +287,6 @@ like(failure(q{SET statement_timeout = '3s'; SELECT instaid.audit_servers('{fake
 	'... and the statement itself can be cancelled');
 is(recipe($recipe =~ s/\{one,two\}/{fake}/r =~ s/timeout 120/timeout 2/r),
 	"failure: no answer within 120 s\n", '... does not stop the recipe for cron');
-$router->safe_psql('postgres', 'ALTER SERVER again OPTIONS (DROP connect_timeout)');
-is(findings('again,two'),
-	'no_connect_timeout again has no connect_timeout: if it hangs, audit_servers() hangs',
-	'a server without connect_timeout');
-my ($cure) = $router->safe_psql('postgres',
-	q{SELECT cure FROM instaid.audit_servers('{again}')});
-$router->safe_psql('postgres', $cure);
-is(findings('again,two'), '', '... and with the cure');
 my $hole = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1') or die $!;
 $router->safe_psql('postgres', sprintf q{
 	CREATE SERVER hole FOREIGN DATA WRAPPER dblink_fdw

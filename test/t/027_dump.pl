@@ -205,12 +205,18 @@ for my $format ('sql', 'custom')
 sub install_as
 {
 	my ($node, $role, $attributes, $owns_database) = @_;
+	my $may_grant = $attributes || $owns_database ? '' : qq{
+		RESET SESSION AUTHORIZATION;
+		GRANT USAGE, CREATE ON SCHEMA instaid_tickets TO $role WITH GRANT OPTION;
+		GRANT USAGE ON SEQUENCE instaid.node_id_seq TO $role WITH GRANT OPTION;
+		SET SESSION AUTHORIZATION $role;};
 	$node->safe_psql('postgres', "CREATE ROLE $role LOGIN $attributes;
 		CREATE DATABASE by_$role" . ($owns_database ? " OWNER $role" : ''));
 	$node->safe_psql("by_$role", qq{
 		GRANT CREATE ON DATABASE by_$role TO $role;
 		SET SESSION AUTHORIZATION $role;
 		CREATE EXTENSION instaid;
+		$may_grant
 		SELECT instaid.create_ticket('photos'), instaid.next_ticket('photos');
 		GRANT CREATE ON SCHEMA instaid_tickets TO app;
 		GRANT USAGE ON SEQUENCE instaid.node_id_seq TO app;});

@@ -31,7 +31,7 @@ my @accepted = (
 		'it calls the extension that has adopted the shard' ],
 	[ qr/^instaid_sql\._open/, qr/unreachable code/,
 		'a handler that does nothing leads there: another session has the lock' ],
-	[ qr/^instaid\._(check_owned|lock)_shard\(/, qr/composite OUT variable "options" is not single/,
+	[ qr/^instaid\._lock_shard\(/, qr/composite OUT variable "options" is not single/,
 		'callers assign the row to a record, of which plpgsql_check then knows the columns' ],
 	[ qr/^instaid\.settled_id/, qr/unused parameter|end of function without RETURN/,
 		'it refuses, with the arguments of the extension' ],
