@@ -180,6 +180,7 @@ my %counted = (
 	'instaid' => [ 'next_id', 'insert sent', 'insert prepared', 'insert rows' ],
 	'bigserial' => [ 'nextval', 'serial sent', 'serial prepared', 'serial rows' ],
 	'published function' => [ 'published' ],
+	'published verbatim' => [ 'verbatim' ],
 	'SQL edition' => [ 'SQL edition' ],
 	'gen_random_uuid' => [ 'uuid' ],
 	'uuidv7' => [ 'uuidv7' ]);
@@ -228,15 +229,18 @@ table([ 'generator', map { "$_ client" . ($_ > 1 ? 's' : '') } @clients ],
 	} [ single_nowait => '' ], [ single_unprepared => ', not prepared' ]);
 
 # Of the SQL edition, as many clients as have a target
-my @rates = map {
-	my $name = $_;
-	map {
-		my @r = ratios('rate', 'SQL edition', 'published verbatim', work => $name, clients => $_);
-		@r ? sprintf '%.2f', median(@r) : ()
-	} grep { $_ < 64 } @clients
-} qw(single_nowait single_unprepared);
-print "With 1, 8 and 32 clients, the SQL edition has ", join(', ', @rates[ 0 .. 2 ]), ' of the rate of the published function, and ',
-	join(', ', @rates[ 3 .. 5 ]), " if statements are not prepared.\n\n" if @rates == 6;
+for my $yardstick ('published verbatim', 'bigserial')
+{
+	my @rates = map {
+		my $name = $_;
+		map {
+			my @r = ratios('rate', 'SQL edition', $yardstick, work => $name, clients => $_);
+			@r ? sprintf '%.2f', median(@r) : ()
+		} grep { $_ < 64 } @clients
+	} qw(single_nowait single_unprepared);
+	print "With 1, 8 and 32 clients, the SQL edition has ", join(', ', @rates[ 0 .. 2 ]), " of the rate of $yardstick, and ",
+		join(', ', @rates[ 3 .. 5 ]), " if statements are not prepared.\n\n" if @rates == 6;
+}
 
 print "### What was made\n\nThe numbers cover all turns above. An inversion is an ID below the previous ID of its session.\n\n";
 table([ 'generator', 'IDs', 'duplicates', 'inversions', 'most in one ms', 'largest drift, ms' ],

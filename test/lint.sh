@@ -44,7 +44,8 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 	my %found = (
 		"META.json" => $meta->{version} =~ s/\.\d+$//r,
 		"META.json, file" => $meta->{provides}{instaid}{file} =~ /^instaid--(.*)\.sql$/,
-		"CHANGELOG.md" => text("CHANGELOG.md") =~ /^## (\d+\.\d+)/m);
+		"CHANGELOG.md" => text("CHANGELOG.md") =~ /^## (\d+\.\d+)/m,
+		"README.md" => text("README.md") =~ /^Release (\d+\.\d+) runs on/m);
 	for (glob "sql-edition/*.sql") {
 		my $file = text($_);
 		$found{$_} = $1 while $file =~
@@ -55,7 +56,8 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 	my %release = (
 		"META.json, provides" => $meta->{provides}{instaid}{version},
 		"debian/changelog" => text("debian/changelog") =~ /^instaid \((.*)-/,
-		"rpm/instaid.spec" => text("rpm/instaid.spec") =~ /^Version: *(.*)$/m);
+		"rpm/instaid.spec" => text("rpm/instaid.spec") =~ /^Version: *(.*)$/m,
+		"README.md, the zip" => text("README.md") =~ /instaid-([\d.]+)\.zip/);
 	@others = grep { $release{$_} ne $meta->{version} } sort keys %release;
 	die map { "$_ has the version $release{$_}, and META.json has $meta->{version}\n" } @others
 		if @others;

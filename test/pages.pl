@@ -1,4 +1,4 @@
-# Links and turns of phrase of all pages; prints a line for each fault.  A link must
+# Links, pictures and turns of phrase of all pages; prints a line for each fault.  A link must
 # lead to a file of the tree, and its anchor to a heading.  Started by test/lint.sh.
 
 use strict;
@@ -50,7 +50,7 @@ sub anchors
 
 my @pages = grep { -f } qw(README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md),
   glob '*/*.md */*/*.md .github/*.md .github/*/*.md';
-my ($links, %turns, %anchors) = (0);
+my ($links, %turns, %anchors, %shown) = (0);
 for my $page (@pages)
 {
 	my ($prose, $folder) = (prose($page), $page =~ m,^(.*/), ? $1 : '');
@@ -61,6 +61,7 @@ for my $page (@pages)
 		$links++;
 		my $target = $path eq '' ? $page : $folder . $path;
 		1 while $target =~ s,[^/]+/\.\./,,;
+		$shown{$target} = 1;
 		if (!-e $target) { wrong("$page: no file $link") }
 		elsif (defined $anchor && $target =~ /\.md$/)
 		{
@@ -73,6 +74,15 @@ for my $page (@pages)
 	{
 		$turns{$turn} += () = $prose =~ /$turn/g;
 	}
+}
+
+# A picture has its content as text, and is drawn for both themes.
+for my $picture (glob 'docs/pictures/*.svg')
+{
+	my $svg = slurp($picture);
+	wrong("$picture: no $_")
+	  for grep { index($svg, $_) < 0 } '<title ', '<desc ', 'prefers-color-scheme: dark';
+	wrong("$picture is in no page") unless $shown{$picture};
 }
 
 # the pages that alerts name

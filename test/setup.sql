@@ -101,6 +101,9 @@ CREATE EXTENSION instaid;
 SELECT instaid.create_shard('insta5', 5);
 CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), caption text);
 
+---- clients_2
+DROP TABLE insta5.photos;
+
 ---- sql_edition_1
 CREATE ROLE app LOGIN;
 

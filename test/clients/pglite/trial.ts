@@ -137,6 +137,9 @@ await trial('fake timers at 1970', async () => {
   Date.now = () => 0;
   areNewIds([(await query(insert))[0].id], 1);
 });
+await trial('... a new shard', async () => {
+  await query("SELECT instaid.create_shard('insta6', 6)");
+}, 'epoch 2011-08-24 21:07:01.721+00 is in the future');
 Date.now = now;
 
 await db.close();
