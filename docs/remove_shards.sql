@@ -49,20 +49,19 @@ BEGIN
         c.owner, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', c.table_name))
     FROM (SELECT DISTINCT c.relid, c.owner, c.table_name FROM pg_temp.columns AS c
           ORDER BY c.relid) AS c;
-    FOR part IN
-        SELECT c.sequence::regclass AS name, q.relowner::regrole AS owner
-        FROM pg_temp.columns AS c JOIN pg_class AS q ON q.oid = c.sequence GROUP BY 1, 2
+    -- As the owner of the shard: any role can let a default pass a sequence of another one.
+    FOR part IN SELECT DISTINCT c.sequence::regclass AS name FROM pg_temp.columns AS c
     LOOP
         SELECT max(instaid._execute_as(c.owner, format('SELECT max(%s) FROM %s', c.column_name,
                                                        c.table_name))::bigint) INTO largest
         FROM pg_temp.columns AS c WHERE c.sequence = part.name;
         -- unlike setval(), it is undone if a later step fails
-        PERFORM instaid._execute_as(part.owner, format(
+        PERFORM instaid._execute_as(shard.owner, format(
             'ALTER SEQUENCE %s RESTART WITH %s', part.name,
             GREATEST(largest, pg_sequence_last_value(part.name)) + 1))
         WHERE largest IS NOT NULL;
         -- who could take IDs can count on
-        PERFORM instaid._execute_as(part.owner, format('GRANT USAGE ON SEQUENCE %s TO %s',
+        PERFORM instaid._execute_as(shard.owner, format('GRANT USAGE ON SEQUENCE %s TO %s',
             part.name, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
         FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
         WHERE p.pronamespace = shard.schema AND p.proname = 'next_id' AND p.prosecdef

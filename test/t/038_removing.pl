@@ -87,6 +87,12 @@ for my $name ('extension', 'SQL')
 		[ 'a table of another owner',
 			'SET ROLE bob; CREATE TABLE bobs.t (id bigint DEFAULT insta5.next_id())',
 			qr/ERROR:  .*\nDETAIL:  .*table bobs\.t depends/, 'DROP TABLE bobs.t' ],
+		[ 'a sequence of another owner', qq{RESET ROLE; SET ROLE bob; CREATE SEQUENCE bobs.s;
+			RESET ROLE; SET ROLE $owner; GRANT EXECUTE ON FUNCTION insta5.next_id(}
+			. ($name eq 'SQL' ? 'insta5.id_sequence' : 'regclass') . q{) TO app;
+			CREATE TABLE insta5.lure (id bigint DEFAULT insta5.next_id('bobs.s'));
+			INSERT INTO insta5.lure VALUES (9223372036854775806)},
+			qr/ERROR:  (?:must be owner of|permission denied for) sequence s\n/, 'DROP TABLE insta5.lure' ],
 		[ 'an open INSERT', 'BEGIN; INSERT INTO insta5.photos (n) VALUES (3)',
 			qr/ERROR:  canceling statement due to lock timeout/, 'ROLLBACK' ],
 		[ 'a frozen shard', q{SELECT instaid.freeze_shard('insta5')},
