@@ -3334,6 +3334,16 @@ BEGIN
                               JOIN pg_class AS u ON u.oid = d.refobjid AND u.relowner <> owner
                               JOIN pg_roles AS o ON o.oid = u.relowner AND NOT o.rolsuper
                          WHERE w.ev_class = k.oid) THEN ', which names tables of other owners'
+            -- Who has, or had, TRIGGER on the table wrote the condition.  To parse a literal in it
+            -- can call functions of that role.
+            WHEN g.tgqual IS NOT NULL AND EXISTS (
+                SELECT FROM pg_depend AS d
+                     JOIN pg_shdepend AS o ON o.classid = d.refclassid AND o.objid = d.refobjid
+                                          AND o.deptype = 'o'
+                     JOIN pg_database AS b ON b.oid = o.dbid AND b.datname = current_database()
+                WHERE d.classid = t.class AND d.objid = t.object
+                  AND NOT instaid._can_trust(owner, o.refobjid))
+                THEN ', whose condition can call functions of other owners'
             WHEN k.relpersistence = 't' OR r.ev_enabled <> 'O' OR i.indisclustered
                  OR c.reltablespace <> 0
                  OR EXISTS (SELECT FROM pg_trigger AS p
@@ -3717,7 +3727,7 @@ BEGIN
             DETAIL = 'audit_servers() asks the servers by dblink, which comes with PostgreSQL.',
             HINT = 'As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;';
     -- The owner of the schema could rename it, and give its name to another one.
-    ELSIF NOT instaid._can_trust(current_user::regrole, dblink.nspowner) THEN
+    ELSIF NOT instaid._can_trust(quote_ident(current_user)::regrole, dblink.nspowner) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I of extension dblink belongs to another role',
                              dblink.nspname),

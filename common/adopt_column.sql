@@ -152,6 +152,16 @@ BEGIN
                               JOIN pg_class AS u ON u.oid = d.refobjid AND u.relowner <> owner
                               JOIN pg_roles AS o ON o.oid = u.relowner AND NOT o.rolsuper
                          WHERE w.ev_class = k.oid) THEN ', which names tables of other owners'
+            -- Who has, or had, TRIGGER on the table wrote the condition.  To parse a literal in it
+            -- can call functions of that role.
+            WHEN g.tgqual IS NOT NULL AND EXISTS (
+                SELECT FROM pg_depend AS d
+                     JOIN pg_shdepend AS o ON o.classid = d.refclassid AND o.objid = d.refobjid
+                                          AND o.deptype = 'o'
+                     JOIN pg_database AS b ON b.oid = o.dbid AND b.datname = current_database()
+                WHERE d.classid = t.class AND d.objid = t.object
+                  AND NOT instaid._can_trust(owner, o.refobjid))
+                THEN ', whose condition can call functions of other owners'
             WHEN k.relpersistence = 't' OR r.ev_enabled <> 'O' OR i.indisclustered
                  OR c.reltablespace <> 0
                  OR EXISTS (SELECT FROM pg_trigger AS p

@@ -126,6 +126,22 @@ like(as_superuser($db, "SELECT * FROM instaid.adopt_column('insta5.users', 'id',
 	'a view that names a table of hers is in the way, and its lock is not waited for');
 $holder->('ROLLBACK');
 as_superuser($db, 'DROP VIEW insta5.names_hers, m.his');
+# a trigger on his table by a role with TRIGGER, whose condition has such a literal
+as_superuser($db, 'GRANT USAGE ON SCHEMA insta5 TO mallory; GRANT TRIGGER ON insta5.users TO mallory');
+is(run_as('mallory', $db, q{
+	CREATE TRIGGER lure BEFORE UPDATE OF id ON insta5.users FOR EACH ROW
+		WHEN ('(1)'::m.holds IS NOT NULL) EXECUTE FUNCTION m.gaining()}), '',
+	'mallory has a trigger on a superuser\'s table');
+as_superuser($db, 'REVOKE TRIGGER ON insta5.users FROM mallory');
+for my $dry_run ('true', 'false')
+{
+	like(as_superuser($db,
+		"SELECT * FROM instaid.adopt_column('insta5.users', 'id', $dry_run)"),
+		qr/ERROR:  0A000: .*trigger lure on table insta5\.users, whose condition can call/s,
+		"... which is in the way, dry_run $dry_run");
+	gained_nothing('... and runs no code of hers');
+}
+as_superuser($db, 'DROP TRIGGER lure ON insta5.users');
 # a child table of another owner
 is(as_superuser($db, q{
 	CREATE TABLE insta5.parent (id bigint);
@@ -679,6 +695,9 @@ like($refused, qr/ERROR:  55000: schema m of extension dblink belongs to another
 	'dblink in a schema of another role is not called');
 like(run_as('victim', $asked, $audit), qr/ERROR:  55000: schema m of extension dblink belongs/,
 	'... nor with the rights of an ordinary role');
+as_superuser($asked, 'CREATE ROLE "Mallory" SUPERUSER LOGIN');
+like(run_as('Mallory', $asked, $audit), qr/ERROR:  55000: schema m of extension dblink belongs/,
+	'... nor with those of a superuser whose name is hers but for case');
 my ($hint) = $refused =~ /HINT:  (.*)/;
 run_as('mallory', $asked, 'ALTER SCHEMA m RENAME TO m2; ' . plant('m'));
 as_superuser($asked, $hint);
