@@ -40,11 +40,13 @@ BEGIN
     END IF;
     CREATE TEMPORARY TABLE columns (relid oid, owner regrole, table_name text, column_name text,
                                     sequence oid) ON COMMIT DROP;
-    -- what other roles default to its next_id() keeps the functions: DROP names it below
+    -- What other roles default to its next_id(), or inherit, keeps the functions: DROP names it
+    -- below.  To read a child can call functions of its owner.
     INSERT INTO pg_temp.columns
     SELECT i.relid, i.owner, i.table_name, i.column_name, COALESCE(i.sequence, shard.sequence)
     FROM instaid._id_columns AS i
-    WHERE i.maker = shard.schema AND i.owner = shard.owner AND NOT i.is_partition;
+    WHERE i.maker = shard.schema AND i.owner = shard.owner AND NOT i.is_partition
+      AND NOT EXISTS (SELECT FROM instaid._descendants(i.relid) AS d WHERE d.owner <> i.owner);
     PERFORM instaid._check_table_owner(c.relid), instaid._execute_as(
         c.owner, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', c.table_name))
     FROM (SELECT DISTINCT c.relid, c.owner, c.table_name FROM pg_temp.columns AS c
@@ -91,6 +93,7 @@ SELECT pg_catalog.format('SELECT pg_temp.plain_columns(%s)', c.oid)
 FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid
 WHERE a.atttypid = pg_catalog.to_regtype('instaid.id') AND a.attinhcount = 0
   AND c.relkind IN ('r', 'p') AND pg_catalog.pg_has_role(c.relowner, 'USAGE')
+  AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS d WHERE d.owner <> c.relowner)
 GROUP BY c.oid \gexec
 SELECT pg_catalog.format('SELECT pg_temp.remove_shard(%L)', s.schema_name)
 FROM instaid._list_shards() AS s JOIN pg_catalog.pg_proc AS p ON p.oid = s.declaration
