@@ -153,15 +153,13 @@ BEGIN
                               JOIN pg_roles AS o ON o.oid = u.relowner AND NOT o.rolsuper
                          WHERE w.ev_class = k.oid) THEN ', which names tables of other owners'
             -- Who has, or had, TRIGGER on the table wrote the condition.  To parse a literal in it
-            -- can call functions of that role.
-            WHEN g.tgqual IS NOT NULL AND EXISTS (
-                SELECT FROM pg_depend AS d
-                     JOIN pg_shdepend AS o ON o.classid = d.refclassid AND o.objid = d.refobjid
-                                          AND o.deptype = 'o'
-                     JOIN pg_database AS b ON b.oid = o.dbid AND b.datname = current_database()
-                WHERE d.classid = t.class AND d.objid = t.object
-                  AND NOT instaid._can_trust(owner, o.refobjid))
-                THEN ', whose condition can call functions of other owners'
+            -- can call functions of the owner of its type.
+            WHEN EXISTS (SELECT FROM pg_depend AS d
+                              JOIN pg_type AS y ON d.refclassid = 'pg_type'::regclass
+                                               AND y.oid = d.refobjid
+                         WHERE d.classid = t.class AND d.objid = g.oid
+                           AND NOT instaid._can_trust(owner, y.typowner))
+                THEN ', whose condition has a type of another owner'
             WHEN k.relpersistence = 't' OR r.ev_enabled <> 'O' OR i.indisclustered
                  OR c.reltablespace <> 0
                  OR EXISTS (SELECT FROM pg_trigger AS p
@@ -259,9 +257,10 @@ BEGIN ATOMIC
                                               AND d.refobjid = e.relid
                                               AND d.classid = 'pg_rewrite'::regclass
              JOIN pg_rewrite AS r ON r.oid = d.objid
-             -- any role can create a view; rows pass it with the rights of its owner
+             -- Rows pass a view with the rights of its owner.  Any role can create one, but must not
+             -- let others take IDs.
              JOIN pg_class AS v ON v.oid = r.ev_class
-                  AND has_any_column_privilege(v.relowner, e.relid, 'INSERT')),
+                  AND has_any_column_privilege(v.relowner, e.relid, 'INSERT WITH GRANT OPTION')),
     inserter AS (
         SELECT DISTINCT x.grantee AS role, CASE x.grantee WHEN 0 THEN 'PUBLIC'
                                            ELSE x.grantee::regrole::text END AS name

@@ -137,7 +137,7 @@ for my $dry_run ('true', 'false')
 {
 	like(as_superuser($db,
 		"SELECT * FROM instaid.adopt_column('insta5.users', 'id', $dry_run)"),
-		qr/ERROR:  0A000: .*trigger lure on table insta5\.users, whose condition can call/s,
+		qr/ERROR:  0A000: .*trigger lure on table insta5\.users, whose condition has a type/s,
 		"... which is in the way, dry_run $dry_run");
 	gained_nothing('... and runs no code of hers');
 }
@@ -186,6 +186,15 @@ run_as('mallory', $db, q{
 unlike(as_superuser($db, "SELECT * FROM instaid.adopt_column('$_', 'id', true)"), qr/GRANT/,
 	"adopt_column() of $_ grants nothing to mallory, nor to everybody for her")
   for 'insta5.notes', 'm13.t';
+
+# ... nor to everybody for a view with which she may insert
+as_superuser($db, q{CREATE TABLE insta5.posts (id bigint PRIMARY KEY DEFAULT 0);
+	GRANT INSERT ON insta5.posts TO mallory});
+run_as('mallory', $db,
+	'CREATE VIEW m.posts AS SELECT id FROM insta5.posts; GRANT INSERT ON m.posts TO PUBLIC');
+like(as_superuser($db, "SELECT * FROM instaid.adopt_column('insta5.posts', 'id', true)"),
+	qr/HINT:  GRANT USAGE ON SEQUENCE insta5\.table_id_seq TO mallory;\n/,
+	'adopt_column() grants to those who may insert, and to nobody for a view of theirs');
 
 ### adopt_shard()
 
