@@ -401,9 +401,9 @@ BEGIN
                                            widening.other_tables || ', ', table_name);
     IF NOT dry_run THEN
         PERFORM instaid._execute_as(main.owner, s.command) FROM unnest(statements) AS s (command);
-        -- the locks can have waited for a change
-        IF (SELECT (p.statements, p.removals, p.creations) IS DISTINCT FROM
-                   (widening.statements, widening.removals, widening.creations)
+        -- the locks can have waited for a change, even one that is in the way
+        IF (SELECT (p.statements, p.removals, p.creations, p.obstacles) IS DISTINCT FROM
+                   (widening.statements, widening.removals, widening.creations, NULL)
             FROM instaid._widening_plan(table_name, main.attnum, main.owner) AS p) THEN
             RAISE serialization_failure USING
                 MESSAGE = format('what depends on %s has changed meanwhile', main.name),

@@ -80,6 +80,26 @@ for my $type ('integer', 'bigint')
 	}
 	run_as('mallory', $db, 'DROP TABLE m.t');
 }
+# ... also if she creates it while the call waits for her lock
+$node->safe_psql($db, 'GRANT USAGE ON SCHEMA insta5 TO mallory');
+my $hers = $node->background_psql($db, extra_params => [ '-U', 'mallory' ]);
+$hers->query_safe(q{BEGIN;
+	CREATE TABLE m.t (user_id bigint REFERENCES insta5.users, CHECK (m.gain(user_id) = 1));
+	CREATE INDEX ON m.t ((m.gain())); INSERT INTO m.t VALUES (1)});
+my $adopter = $node->background_psql($db, on_error_stop => 0);
+$adopter->query_until(qr/asked/,
+	"\\echo asked\nSELECT instaid.adopt_column('insta5.users', 'id');\n\\echo done\n");
+$node->poll_query_until($db, q{SELECT count(*) = 1 FROM pg_locks WHERE NOT granted})
+  or die 'nobody waits';
+$hers->query_safe('COMMIT');
+$hers->quit;
+$adopter->query_until(qr/done/, '');
+gained_nothing('adopt_column() looks again when it has the locks');
+$adopter->quit;
+is($node->safe_psql($db, q{SELECT atttypid::regtype FROM pg_attribute
+	WHERE attrelid = 'insta5.users'::regclass AND attname = 'id'}), 'integer',
+	'... and refuses a table that came meanwhile');
+run_as('mallory', $db, 'DROP TABLE m.t');
 # her own table, which a superuser adopts for her
 is(run_as('mallory', $db, q{
 	SELECT instaid.create_shard('m', 6);
