@@ -200,14 +200,17 @@ BEGIN
             WHEN n.reloftype <> 0 THEN 'the type of its table'
             ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END FROM narrow AS n
         UNION
-        -- PostgreSQL checks a foreign key again, in both tables
-        SELECT n.name, format('table %s of %I', c.oid::regclass, pg_get_userbyid(c.relowner))
-        FROM narrow AS n
+        -- PostgreSQL checks a foreign key again, in both tables.  The owner of a schema could put
+        -- another table in the place of a superuser's.
+        SELECT n.name, format('table %s of %I%s', c.oid::regclass, pg_get_userbyid(c.relowner),
+                              CASE WHEN c.relowner = owner THEN ' in a schema of another role' END)
+        FROM narrow AS n JOIN pg_roles AS s ON s.oid = owner
              LEFT JOIN pg_constraint AS k ON k.contype = 'f'
                        AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
                             OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
              JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
-                               AND c.relowner <> owner)
+        WHERE c.relowner <> owner
+           OR s.rolsuper AND NOT instaid._is_superusers_schema(c.relnamespace))
     SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
                      ORDER BY t.attrelid),
            -- in the order of an INSERT: its table, and then the older ones that it refers to

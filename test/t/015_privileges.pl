@@ -146,6 +146,12 @@ like(as_superuser($db, "SELECT * FROM instaid.adopt_column('insta5.users', 'id',
 	'a view that names a table of hers is in the way, and its lock is not waited for');
 $holder->('ROLLBACK');
 as_superuser($db, 'DROP VIEW insta5.names_hers, m.his');
+# a superuser's table in her schema
+as_superuser($db, 'CREATE TABLE m.refers_too (user_id integer REFERENCES insta5.users)');
+like(as_superuser($db, "SELECT * FROM instaid.adopt_column('insta5.users', 'id', true)"),
+	qr/ERROR:  0A000: .*: table m\.refers_too of \w+ in a schema of another role/s,
+	'a referring table in whose place she could put another is in the way');
+as_superuser($db, 'DROP TABLE m.refers_too');
 # a trigger on his table by a role with TRIGGER, whose condition has such a literal
 as_superuser($db, 'GRANT USAGE ON SCHEMA insta5 TO mallory; GRANT TRIGGER ON insta5.users TO mallory');
 is(run_as('mallory', $db, q{
