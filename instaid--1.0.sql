@@ -2369,8 +2369,8 @@ EXCEPTION WHEN object_not_in_prerequisite_state OR insufficient_privilege THEN
     RETURN NULL;
 END $$;
 
--- Call a copy as its owner, with the values of its default arguments: no function that another role
--- puts beside it is found in its place.
+-- Call a copy as its owner, with the values of its default arguments: no function that another
+-- role puts beside it is found in its place.
 CREATE FUNCTION instaid._call_copy(function oid) RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3444,8 +3444,8 @@ BEGIN ATOMIC
                                               AND d.refobjid = e.relid
                                               AND d.classid = 'pg_rewrite'::regclass
              JOIN pg_rewrite AS r ON r.oid = d.objid
-             -- Rows pass a view with the rights of its owner.  Any role can create one, but must not
-             -- let others take IDs.
+             -- Rows pass a view with the rights of its owner.  Any role can create one, but must
+             -- not let others take IDs.
              JOIN pg_class AS v ON v.oid = r.ev_class
                   AND has_any_column_privilege(v.relowner, e.relid, 'INSERT WITH GRANT OPTION')),
     inserter AS (

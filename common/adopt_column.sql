@@ -260,8 +260,8 @@ BEGIN ATOMIC
                                               AND d.refobjid = e.relid
                                               AND d.classid = 'pg_rewrite'::regclass
              JOIN pg_rewrite AS r ON r.oid = d.objid
-             -- Rows pass a view with the rights of its owner.  Any role can create one, but must not
-             -- let others take IDs.
+             -- Rows pass a view with the rights of its owner.  Any role can create one, but must
+             -- not let others take IDs.
              JOIN pg_class AS v ON v.oid = r.ev_class
                   AND has_any_column_privilege(v.relowner, e.relid, 'INSERT WITH GRANT OPTION')),
     inserter AS (

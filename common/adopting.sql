@@ -139,8 +139,8 @@ EXCEPTION WHEN object_not_in_prerequisite_state OR insufficient_privilege THEN
     RETURN NULL;
 END $$;
 
--- Call a copy as its owner, with the values of its default arguments: no function that another role
--- puts beside it is found in its place.
+-- Call a copy as its owner, with the values of its default arguments: no function that another
+-- role puts beside it is found in its place.
 CREATE OR REPLACE FUNCTION instaid._call_copy(function oid) RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -50,7 +50,8 @@ cmp_ok($after_restart, '>', $prepared, 'IDs go on past a prepared transaction an
 is($node->safe_psql('postgres', $nothing_left), '0|0', 'nothing is held when it is rolled back');
 # It has no process: that of the session that prepared it, or now has its place, is innocent.
 my $error;
-$node->psql('postgres', q{BEGIN; SELECT instaid.create_shard('prepared', 6); PREPARE TRANSACTION 'p';
+$node->psql('postgres', q{
+	BEGIN; SELECT instaid.create_shard('prepared', 6); PREPARE TRANSACTION 'p';
 	SELECT instaid.create_shard('other', 6)}, stderr => \$error);
 like($error, qr/ERROR:  another transaction .* with ID 6\nDETAIL:  It has not ended yet\./,
 	'a prepared transaction that creates a shard is not mistaken for a process');

@@ -947,7 +947,8 @@ is(outcome(q{
 	SELECT "Renamed".next_id() > 0; DROP SCHEMA "Renamed" CASCADE
 	}), '2000 t t 0 t', 'a sequence and a schema are renamed');
 
-# The sequence is in another schema, with the lock or with one of its own.  A superuser runs the cure.
+# The sequence is in another schema, with the lock or with one of its own.  A superuser runs the
+# cure.
 for my $lock ('ALTER VIEW away.id_sequence_lock SET SCHEMA apart',
 	'CREATE VIEW apart.id_sequence_lock AS SELECT 1 AS lock')
 {

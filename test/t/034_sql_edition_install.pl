@@ -224,7 +224,8 @@ run_as('mallory', 'typed', q{
 	CREATE FUNCTION m.is_text(pg_catalog.text) RETURNS boolean LANGUAGE plpgsql
 		AS $$ BEGIN RAISE WARNING 'planted'; RETURN true; END $$;
 	CREATE DOMAIN m.text AS pg_catalog.text CHECK (m.is_text(VALUE))});
-is(install('dba', 'typed', map { ('find', $_) } @files), '', 'no file finds a type of another role');
+is(install('dba', 'typed', map { ('find', $_) } @files), '',
+	'no file finds a type of another role');
 $node->safe_psql('planted', 'GRANT CREATE ON SCHEMA instaid_sql TO mallory');
 run_as('mallory', 'planted', q{CREATE FUNCTION instaid_sql._open(regclass, bigint, text)
 	RETURNS bigint LANGUAGE sql AS 'SELECT 1'});
