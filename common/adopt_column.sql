@@ -152,6 +152,14 @@ BEGIN
                               JOIN pg_class AS u ON u.oid = d.refobjid AND u.relowner <> owner
                               JOIN pg_roles AS o ON o.oid = u.relowner AND NOT o.rolsuper
                          WHERE w.ev_class = k.oid) THEN ', which names tables of other owners'
+            -- Who has, or had, TRIGGER on the table wrote the condition.  To parse a literal in it
+            -- can call functions of the owner of its type.
+            WHEN EXISTS (SELECT FROM pg_depend AS d
+                              JOIN pg_type AS y ON d.refclassid = 'pg_type'::regclass
+                                               AND y.oid = d.refobjid
+                         WHERE d.classid = t.class AND d.objid = g.oid
+                           AND NOT instaid._can_trust(owner, y.typowner))
+                THEN ', whose condition has a type of another owner'
             WHEN k.relpersistence = 't' OR r.ev_enabled <> 'O' OR i.indisclustered
                  OR c.reltablespace <> 0
                  OR EXISTS (SELECT FROM pg_trigger AS p
@@ -192,14 +200,17 @@ BEGIN
             WHEN n.reloftype <> 0 THEN 'the type of its table'
             ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END FROM narrow AS n
         UNION
-        -- PostgreSQL checks a foreign key again, in both tables
-        SELECT n.name, format('table %s of %I', c.oid::regclass, pg_get_userbyid(c.relowner))
-        FROM narrow AS n
+        -- PostgreSQL checks a foreign key again, in both tables.  The owner of a schema could put
+        -- another table in the place of a superuser's.
+        SELECT n.name, format('table %s of %I%s', c.oid::regclass, pg_get_userbyid(c.relowner),
+                              CASE WHEN c.relowner = owner THEN ' in a schema of another role' END)
+        FROM narrow AS n JOIN pg_roles AS s ON s.oid = owner
              LEFT JOIN pg_constraint AS k ON k.contype = 'f'
                        AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
                             OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
              JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
-                               AND c.relowner <> owner)
+        WHERE c.relowner <> owner
+           OR s.rolsuper AND NOT instaid._is_superusers_schema(c.relnamespace))
     SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
                      ORDER BY t.attrelid),
            -- in the order of an INSERT: its table, and then the older ones that it refers to
@@ -249,9 +260,10 @@ BEGIN ATOMIC
                                               AND d.refobjid = e.relid
                                               AND d.classid = 'pg_rewrite'::regclass
              JOIN pg_rewrite AS r ON r.oid = d.objid
-             -- any role can create a view; rows pass it with the rights of its owner
+             -- Rows pass a view with the rights of its owner.  Any role can create one, but must
+             -- not let others take IDs.
              JOIN pg_class AS v ON v.oid = r.ev_class
-                  AND has_any_column_privilege(v.relowner, e.relid, 'INSERT')),
+                  AND has_any_column_privilege(v.relowner, e.relid, 'INSERT WITH GRANT OPTION')),
     inserter AS (
         SELECT DISTINCT x.grantee AS role, CASE x.grantee WHEN 0 THEN 'PUBLIC'
                                            ELSE x.grantee::regrole::text END AS name
@@ -392,9 +404,9 @@ BEGIN
                                            widening.other_tables || ', ', table_name);
     IF NOT dry_run THEN
         PERFORM instaid._execute_as(main.owner, s.command) FROM unnest(statements) AS s (command);
-        -- the locks can have waited for a change
-        IF (SELECT (p.statements, p.removals, p.creations) IS DISTINCT FROM
-                   (widening.statements, widening.removals, widening.creations)
+        -- the locks can have waited for a change, even one that is in the way
+        IF (SELECT (p.statements, p.removals, p.creations, p.obstacles) IS DISTINCT FROM
+                   (widening.statements, widening.removals, widening.creations, NULL)
             FROM instaid._widening_plan(table_name, main.attnum, main.owner) AS p) THEN
             RAISE serialization_failure USING
                 MESSAGE = format('what depends on %s has changed meanwhile', main.name),

@@ -75,10 +75,12 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                 c.relname), CASE WHEN c.relowner = s.owner AND n.oid NOT IN (
                                           SELECT o.schema FROM instaid._audited_shards AS o)
                 -- the lock of the SQL edition is in the schema of the sequence
-                THEN concat((SELECT format('CREATE VIEW %s.id_sequence_lock AS SELECT 1 AS lock; ',
-                                           s.name)
-                             FROM pg_class AS l WHERE l.relnamespace = n.oid AND l.relkind = 'v'
-                                                  AND l.relname = 'id_sequence_lock'),
+                THEN concat((SELECT format('CREATE VIEW %1$s.id_sequence_lock AS SELECT 1 AS lock;'
+                                           ' ALTER VIEW %1$s.id_sequence_lock OWNER TO %2$I; ',
+                                           s.name, pg_get_userbyid(s.owner))
+                             FROM pg_class AS l WHERE l.relnamespace IN (n.oid, s.schema)
+                               AND l.relname = 'id_sequence_lock' AND l.relkind = 'v'
+                             HAVING bool_and(l.relnamespace = n.oid)),
                             format('ALTER SEQUENCE %I.%I SET SCHEMA %s;', n.nspname, c.relname,
                                    s.name))
                 ELSE 'Let its tables use a shard with a sequence of its own.' END),

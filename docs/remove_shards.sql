@@ -40,29 +40,30 @@ BEGIN
     END IF;
     CREATE TEMPORARY TABLE columns (relid oid, owner regrole, table_name text, column_name text,
                                     sequence oid) ON COMMIT DROP;
-    -- what other roles default to its next_id() keeps the functions: DROP names it below
+    -- What other roles default to its next_id(), or inherit, keeps the functions: DROP names it
+    -- below.  To read a child can call functions of its owner.
     INSERT INTO pg_temp.columns
     SELECT i.relid, i.owner, i.table_name, i.column_name, COALESCE(i.sequence, shard.sequence)
     FROM instaid._id_columns AS i
-    WHERE i.maker = shard.schema AND i.owner = shard.owner AND NOT i.is_partition;
+    WHERE i.maker = shard.schema AND i.owner = shard.owner AND NOT i.is_partition
+      AND NOT EXISTS (SELECT FROM instaid._descendants(i.relid) AS d WHERE d.owner <> i.owner);
     PERFORM instaid._check_table_owner(c.relid), instaid._execute_as(
         c.owner, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', c.table_name))
     FROM (SELECT DISTINCT c.relid, c.owner, c.table_name FROM pg_temp.columns AS c
           ORDER BY c.relid) AS c;
-    FOR part IN
-        SELECT c.sequence::regclass AS name, q.relowner::regrole AS owner
-        FROM pg_temp.columns AS c JOIN pg_class AS q ON q.oid = c.sequence GROUP BY 1, 2
+    -- As the owner of the shard: any role can let a default pass a sequence of another one.
+    FOR part IN SELECT DISTINCT c.sequence::regclass AS name FROM pg_temp.columns AS c
     LOOP
         SELECT max(instaid._execute_as(c.owner, format('SELECT max(%s) FROM %s', c.column_name,
                                                        c.table_name))::bigint) INTO largest
         FROM pg_temp.columns AS c WHERE c.sequence = part.name;
         -- unlike setval(), it is undone if a later step fails
-        PERFORM instaid._execute_as(part.owner, format(
+        PERFORM instaid._execute_as(shard.owner, format(
             'ALTER SEQUENCE %s RESTART WITH %s', part.name,
             GREATEST(largest, pg_sequence_last_value(part.name)) + 1))
         WHERE largest IS NOT NULL;
         -- who could take IDs can count on
-        PERFORM instaid._execute_as(part.owner, format('GRANT USAGE ON SEQUENCE %s TO %s',
+        PERFORM instaid._execute_as(shard.owner, format('GRANT USAGE ON SEQUENCE %s TO %s',
             part.name, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
         FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
         WHERE p.pronamespace = shard.schema AND p.proname = 'next_id' AND p.prosecdef
@@ -92,6 +93,7 @@ SELECT pg_catalog.format('SELECT pg_temp.plain_columns(%s)', c.oid)
 FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid
 WHERE a.atttypid = pg_catalog.to_regtype('instaid.id') AND a.attinhcount = 0
   AND c.relkind IN ('r', 'p') AND pg_catalog.pg_has_role(c.relowner, 'USAGE')
+  AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS d WHERE d.owner <> c.relowner)
 GROUP BY c.oid \gexec
 SELECT pg_catalog.format('SELECT pg_temp.remove_shard(%L)', s.schema_name)
 FROM instaid._list_shards() AS s JOIN pg_catalog.pg_proc AS p ON p.oid = s.declaration

@@ -50,7 +50,7 @@ BEGIN
             DETAIL = 'audit_servers() asks the servers by dblink, which comes with PostgreSQL.',
             HINT = 'As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;';
     -- The owner of the schema could rename it, and give its name to another one.
-    ELSIF NOT instaid._can_trust(current_user::regrole, dblink.nspowner) THEN
+    ELSIF NOT instaid._can_trust(quote_ident(current_user)::regrole, dblink.nspowner) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I of extension dblink belongs to another role',
                              dblink.nspname),

@@ -3,14 +3,14 @@
 -- How each file but schema.sql begins: psql includes this.
 
 BEGIN;
+-- What follows is parsed now, and must not find a type, an operator or a function that another
+-- role has put into a schema of the search path.
+DO $$ BEGIN PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true); END $$;
 DO $$
 DECLARE
     version CONSTANT text := '1.0';
     there text;
 BEGIN
-    -- What follows is parsed now, and must not find an operator or a function that another role
-    -- has put into a schema of the search path.
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
     -- Who owns the schema instaid made _begin_file(), which runs with the rights of this role.
     SELECT substring(obj_description(s.oid, 'pg_namespace'), '([0-9.]+), SQL edition$') INTO there
     FROM pg_namespace AS s JOIN pg_namespace AS i ON i.nspname = 'instaid'

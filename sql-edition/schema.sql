@@ -15,8 +15,8 @@
 -- renamed to make room for the extension.
 
 BEGIN;
--- What follows is parsed now, and must not find an operator or a function that another role has
--- put into a schema of the search path.
+-- What follows is parsed now, and must not find a type, an operator or a function that another
+-- role has put into a schema of the search path.
 DO $$ BEGIN PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true); END $$;
 
 -- What is there already

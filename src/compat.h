@@ -42,15 +42,16 @@
  * name what it waits for.
  */
 #if PG_VERSION_NUM < 170000
-#define MyLocalTransactionId (MyProc->lxid)
+#define PROC_LOCAL_XID(proc) ((proc)->lxid)
 #define VirtualTransactionGetProc(vxid) BackendIdGetProc((vxid).backendId)
 #include "storage/sinvaladt.h"
 #define WaitEventExtensionNew(name) PG_WAIT_EXTENSION
 #else
-#define MyLocalTransactionId (MyProc->vxid.lxid)
+#define PROC_LOCAL_XID(proc) ((proc)->vxid.lxid)
 #define VirtualTransactionGetProc(vxid) ProcNumberGetProc((vxid).procNumber)
 #include "storage/procarray.h"
 #endif
+#define MyLocalTransactionId PROC_LOCAL_XID(MyProc)
 
 /* PostgreSQL 18 marks functions that do not return by a word before them. */
 #if PG_VERSION_NUM < 180000

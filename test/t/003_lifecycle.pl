@@ -48,6 +48,14 @@ my $after_restart = next_id();
 $node->safe_psql('postgres', q{ROLLBACK PREPARED 'p'});
 cmp_ok($after_restart, '>', $prepared, 'IDs go on past a prepared transaction and a restart');
 is($node->safe_psql('postgres', $nothing_left), '0|0', 'nothing is held when it is rolled back');
+# It has no process: that of the session that prepared it, or now has its place, is innocent.
+my $error;
+$node->psql('postgres', q{
+	BEGIN; SELECT instaid.create_shard('prepared', 6); PREPARE TRANSACTION 'p';
+	SELECT instaid.create_shard('other', 6)}, stderr => \$error);
+like($error, qr/ERROR:  another transaction .* with ID 6\nDETAIL:  It has not ended yet\./,
+	'a prepared transaction that creates a shard is not mistaken for a process');
+$node->safe_psql('postgres', q{ROLLBACK PREPARED 'p'});
 
 # Statements that are cancelled while they make IDs, and while they wait for the clock
 for my $case (

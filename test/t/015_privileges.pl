@@ -80,6 +80,26 @@ for my $type ('integer', 'bigint')
 	}
 	run_as('mallory', $db, 'DROP TABLE m.t');
 }
+# ... also if she creates it while the call waits for her lock
+$node->safe_psql($db, 'GRANT USAGE ON SCHEMA insta5 TO mallory');
+my $hers = $node->background_psql($db, extra_params => [ '-U', 'mallory' ]);
+$hers->query_safe(q{BEGIN;
+	CREATE TABLE m.t (user_id bigint REFERENCES insta5.users, CHECK (m.gain(user_id) = 1));
+	CREATE INDEX ON m.t ((m.gain())); INSERT INTO m.t VALUES (1)});
+my $adopter = $node->background_psql($db, on_error_stop => 0);
+$adopter->query_until(qr/asked/,
+	"\\echo asked\nSELECT instaid.adopt_column('insta5.users', 'id');\n\\echo done\n");
+$node->poll_query_until($db, q{SELECT count(*) = 1 FROM pg_locks WHERE NOT granted})
+  or die 'nobody waits';
+$hers->query_safe('COMMIT');
+$hers->quit;
+$adopter->query_until(qr/done/, '');
+gained_nothing('adopt_column() looks again when it has the locks');
+$adopter->quit;
+is($node->safe_psql($db, q{SELECT atttypid::regtype FROM pg_attribute
+	WHERE attrelid = 'insta5.users'::regclass AND attname = 'id'}), 'integer',
+	'... and refuses a table that came meanwhile');
+run_as('mallory', $db, 'DROP TABLE m.t');
 # her own table, which a superuser adopts for her
 is(run_as('mallory', $db, q{
 	SELECT instaid.create_shard('m', 6);
@@ -126,6 +146,28 @@ like(as_superuser($db, "SELECT * FROM instaid.adopt_column('insta5.users', 'id',
 	'a view that names a table of hers is in the way, and its lock is not waited for');
 $holder->('ROLLBACK');
 as_superuser($db, 'DROP VIEW insta5.names_hers, m.his');
+# a superuser's table in her schema
+as_superuser($db, 'CREATE TABLE m.refers_too (user_id integer REFERENCES insta5.users)');
+like(as_superuser($db, "SELECT * FROM instaid.adopt_column('insta5.users', 'id', true)"),
+	qr/ERROR:  0A000: .*: table m\.refers_too of \w+ in a schema of another role/s,
+	'a referring table in whose place she could put another is in the way');
+as_superuser($db, 'DROP TABLE m.refers_too');
+# a trigger on his table by a role with TRIGGER, whose condition has such a literal
+as_superuser($db, 'GRANT TRIGGER ON insta5.users TO mallory');
+is(run_as('mallory', $db, q{
+	CREATE TRIGGER lure BEFORE UPDATE OF id ON insta5.users FOR EACH ROW
+		WHEN ('(1)'::m.holds IS NOT NULL) EXECUTE FUNCTION m.gaining()}), '',
+	'mallory has a trigger on a superuser\'s table');
+as_superuser($db, 'REVOKE TRIGGER ON insta5.users FROM mallory');
+for my $dry_run ('true', 'false')
+{
+	like(as_superuser($db,
+		"SELECT * FROM instaid.adopt_column('insta5.users', 'id', $dry_run)"),
+		qr/ERROR:  0A000: .*trigger lure on table insta5\.users, whose condition has a type/s,
+		"... which is in the way, dry_run $dry_run");
+	gained_nothing('... and runs no code of hers');
+}
+as_superuser($db, 'DROP TRIGGER lure ON insta5.users');
 # a child table of another owner
 is(as_superuser($db, q{
 	CREATE TABLE insta5.parent (id bigint);
@@ -170,6 +212,15 @@ run_as('mallory', $db, q{
 unlike(as_superuser($db, "SELECT * FROM instaid.adopt_column('$_', 'id', true)"), qr/GRANT/,
 	"adopt_column() of $_ grants nothing to mallory, nor to everybody for her")
   for 'insta5.notes', 'm13.t';
+
+# ... nor to everybody for a view with which she may insert
+as_superuser($db, q{CREATE TABLE insta5.posts (id bigint PRIMARY KEY DEFAULT 0);
+	GRANT INSERT ON insta5.posts TO mallory});
+run_as('mallory', $db,
+	'CREATE VIEW m.posts AS SELECT id FROM insta5.posts; GRANT INSERT ON m.posts TO PUBLIC');
+like(as_superuser($db, "SELECT * FROM instaid.adopt_column('insta5.posts', 'id', true)"),
+	qr/HINT:  GRANT USAGE ON SEQUENCE insta5\.table_id_seq TO mallory;\n/,
+	'adopt_column() grants to those who may insert, and to nobody for a view of theirs');
 
 ### adopt_shard()
 
@@ -682,6 +733,9 @@ like($refused, qr/ERROR:  55000: schema m of extension dblink belongs to another
 	'dblink in a schema of another role is not called');
 like(run_as('victim', $asked, $audit), qr/ERROR:  55000: schema m of extension dblink belongs/,
 	'... nor with the rights of an ordinary role');
+as_superuser($asked, 'CREATE ROLE "Mallory" SUPERUSER LOGIN');
+like(run_as('Mallory', $asked, $audit), qr/ERROR:  55000: schema m of extension dblink belongs/,
+	'... nor with those of a superuser whose name is hers but for case');
 my ($hint) = $refused =~ /HINT:  (.*)/;
 run_as('mallory', $asked, 'ALTER SCHEMA m RENAME TO m2; ' . plant('m'));
 as_superuser($asked, $hint);

@@ -947,6 +947,24 @@ is(outcome(q{
 	SELECT "Renamed".next_id() > 0; DROP SCHEMA "Renamed" CASCADE
 	}), '2000 t t 0 t', 'a sequence and a schema are renamed');
 
+# The sequence is in another schema, with the lock or with one of its own.  A superuser runs the
+# cure.
+for my $lock ('ALTER VIEW away.id_sequence_lock SET SCHEMA apart',
+	'CREATE VIEW apart.id_sequence_lock AS SELECT 1 AS lock')
+{
+	is(outcome(qq{
+		SET ROLE dba; SELECT instaid.create_shard('away', 1089) \\g /dev/null
+		CREATE SCHEMA apart; ALTER SEQUENCE away.table_id_seq SET SCHEMA apart; $lock}), '', $lock);
+	my $cure = $node->safe_psql('s', q{
+		SELECT cure FROM instaid.audit() WHERE code = 'foreign_sequence' AND object = 'away'});
+	$node->safe_psql('s', $cure);
+	is(outcome(q{
+		SET ROLE dba; SET client_min_messages = error;
+		SELECT pg_sleep(0.005) \g /dev/null
+		SELECT away.next_id() > 0; SELECT count(*) FROM instaid.audit() WHERE object ~ '^away';
+		DROP SCHEMA away, apart CASCADE}), 't 0', "... which is mended: $cure");
+}
+
 # Sequences are dropped and changed by hand.
 is(outcome(q{
 	SET client_min_messages = error; SELECT instaid.create_shard('seqs', 88) \g /dev/null

@@ -19,6 +19,7 @@ $node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN
 my @files = SqlEdition::files();
 my @core = qw(schema.sql ids.sql next_id.sql shards.sql);
 my %text = map { $_ => SqlEdition::text($_) } @files;
+$text{find} = "SET search_path = m, pg_catalog;\n";
 
 sub database
 {
@@ -216,6 +217,15 @@ is(run_as('dba', 'planted', q{
 	SELECT instaid.extract_shard_id(insta5.next_id('insta5.table_id_seq'))}),
 	"\nplanted_function|insta5.next_id()\nshard_schema_right|insta5\n6",
 	'... as renumber_shard() does, and audit() names it');
+# a type that a search_path finds first
+database('typed');
+run_as('mallory', 'typed', q{
+	CREATE SCHEMA m; GRANT USAGE ON SCHEMA m TO PUBLIC;
+	CREATE FUNCTION m.is_text(pg_catalog.text) RETURNS boolean LANGUAGE plpgsql
+		AS $$ BEGIN RAISE WARNING 'planted'; RETURN true; END $$;
+	CREATE DOMAIN m.text AS pg_catalog.text CHECK (m.is_text(VALUE))});
+is(install('dba', 'typed', map { ('find', $_) } @files), '',
+	'no file finds a type of another role');
 $node->safe_psql('planted', 'GRANT CREATE ON SCHEMA instaid_sql TO mallory');
 run_as('mallory', 'planted', q{CREATE FUNCTION instaid_sql._open(regclass, bigint, text)
 	RETURNS bigint LANGUAGE sql AS 'SELECT 1'});

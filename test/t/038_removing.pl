@@ -87,6 +87,23 @@ for my $name ('extension', 'SQL')
 		[ 'a table of another owner',
 			'SET ROLE bob; CREATE TABLE bobs.t (id bigint DEFAULT insta5.next_id())',
 			qr/ERROR:  .*\nDETAIL:  .*table bobs\.t depends/, 'DROP TABLE bobs.t' ],
+		[ 'a sequence of another owner', qq{RESET ROLE; SET ROLE bob; CREATE SEQUENCE bobs.s;
+			RESET ROLE; SET ROLE $owner; GRANT EXECUTE ON FUNCTION insta5.next_id(}
+			. ($name eq 'SQL' ? 'insta5.id_sequence' : 'regclass') . q{) TO app;
+			CREATE TABLE insta5.lure (id bigint DEFAULT insta5.next_id('bobs.s'));
+			INSERT INTO insta5.lure VALUES (9223372036854775806)},
+			qr/ERROR:  (?:must be owner of|permission denied for) sequence s\n/,
+			'DROP TABLE insta5.lure' ],
+		[ 'a child of another owner', q{
+			CREATE TABLE insta5.parent (id bigint DEFAULT insta5.next_id());
+			CREATE TABLE bobs.child () INHERITS (insta5.parent); INSERT INTO bobs.child VALUES (1);
+			RESET ROLE; ALTER TABLE bobs.child OWNER TO bob; SET ROLE bob;
+			CREATE FUNCTION bobs.gain() RETURNS integer IMMUTABLE LANGUAGE plpgsql AS $$
+			BEGIN IF current_user <> 'bob' THEN RAISE 'code of bob'; END IF; RETURN 1; END $$;
+			ALTER TABLE bobs.child ADD CHECK (bobs.gain() = 1);
+			CREATE INDEX ON bobs.child ((bobs.gain()))},
+			qr/^(?!.*code of bob)(?=.*DETAIL:  .*table insta5\.parent depends)/s,
+			'RESET ROLE; DROP TABLE insta5.parent CASCADE; DROP FUNCTION bobs.gain' ],
 		[ 'an open INSERT', 'BEGIN; INSERT INTO insta5.photos (n) VALUES (3)',
 			qr/ERROR:  canceling statement due to lock timeout/, 'ROLLBACK' ],
 		[ 'a frozen shard', q{SELECT instaid.freeze_shard('insta5')},
