@@ -33,6 +33,14 @@ ALTER FUNCTION insta3.next_id() RENAME TO id_generator;
 CREATE TABLE insta4.photos (id bigint PRIMARY KEY DEFAULT insta4.next_id(), caption text);
 INSERT INTO insta4.photos (caption) SELECT 'breakfast' FROM generate_series(1, 3);
 
+---- adopting_many
+\set schema user1
+\set shard_id 1001
+\i test/lib/published.sql
+\set schema user2
+\set shard_id 1002
+\i test/lib/published.sql
+
 ---- adopting_replace
 CREATE SCHEMA app;
 CREATE SEQUENCE app.photos_seq;

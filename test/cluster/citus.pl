@@ -129,7 +129,7 @@ my $refused = qr/ERROR:  sequence "table_id_seq" cannot serve as a source of IDs
 my %blocks = map {
 	my $section = $_;
 	$section => [ section_blocks('docs/clusters.md', $section) ]
-} 'Citus', 'Where rows are inserted', 'The shard of a node on Citus';
+} 'Citus', 'Where rows are inserted', 'The shard of the node on Citus';
 $_->{text} =~ s/DATABASE app/DATABASE postgres/ for @{ $blocks{Citus} };
 run('CREATE ROLE other LOGIN', 'GRANT CREATE ON DATABASE postgres TO other');
 like(failure(q{SET ROLE other; SELECT instaid.create_shard('insta9', 9)}),
@@ -441,7 +441,7 @@ is((grep { !$there{$_} } map { split /\n/, slurp_file($_) } $clients->files),
 
 ### A worker joins
 
-my ($grant, $number_of_clone) = @{ $blocks{'The shard of a node on Citus'} };
+my ($grant, $number_of_clone) = @{ $blocks{'The shard of the node on Citus'} };
 follow([$grant], coordinator => $coordinator);
 my $granted = q{SELECT has_sequence_privilege('app', 'instaid.node_id_seq', 'USAGE')};
 is(run_on($_, $granted), 't', 'the GRANT of the page reaches ' . $_->name) for @workers;

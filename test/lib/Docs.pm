@@ -195,8 +195,9 @@ sub signatures
 	}
 	for (split /\n/, $query->('extension', q{
 		LOAD 'instaid';
-		SELECT concat_ws(E'\t', s.name, current_setting(s.name), s.vartype
-			|| COALESCE(format(' from %s to %s', s.min_val, s.max_val), '')
+		SELECT concat_ws(E'\t', s.name, current_setting(s.name),
+			CASE s.vartype WHEN 'bool' THEN 'boolean' ELSE s.vartype END
+			|| COALESCE(' from ' || s.min_val || ' to ' || s.max_val, '')
 			|| COALESCE(' ' || s.unit, ''), CASE s.context WHEN 'user' THEN 'any role'
 				WHEN 'superuser' THEN 'superusers' ELSE 'postgresql.conf or ALTER SYSTEM' END)
 		FROM pg_settings AS s WHERE s.name ~ '^instaid[.]'}))

@@ -22,7 +22,7 @@ my %not_run = (
 	'docs/clusters.md: Move a shard' => [ 1, 'test/cluster/plproxy.pl runs it' ],
 	'docs/clusters.md: Citus' => [ 1, 'test/cluster/citus.pl runs it' ],
 	'docs/clusters.md: Where rows are inserted' => [ 1, 'test/cluster/citus.pl runs it' ],
-	'docs/clusters.md: The shard of a node on Citus' => [ 2, 'test/cluster/citus.pl runs it' ],
+	'docs/clusters.md: The shard of the node on Citus' => [ 2, 'test/cluster/citus.pl runs it' ],
 	'docs/clusters.md: Patroni' => [ 1,
 		'test/cluster/patroni.pl has these settings, but for the watchdog' ],
 	'docs/install.md: Packages' => [ 1, 'make test-packages installs packages' ],

@@ -1,4 +1,4 @@
-# The shard of a node: one setting on each of two servers, the same DDL on both, and no ID
+# The shard of the node: one setting on each of two servers, the same DDL on both, and no ID
 # twice.  pg_regress has one server.  It cannot change postgresql.conf, or the settings of
 # a session before it loads the library.
 
