@@ -11,10 +11,17 @@
 #define WHO \
 	"SELECT system_identifier || '/' || " DATABASE " FROM pg_control_system()"
 
+/* a name, and a name or pattern */
+#define FITS(name, pattern) \
+	name " = " pattern " OR " pattern " LIKE '%\\%%'" \
+	" AND " name " LIKE replace(replace(" pattern ", '\\', '\\\\'), '_', '\\_')"
 /* $1: names and patterns, or null for all */
 #define MATCHES(name) \
-	"EXISTS (SELECT FROM unnest($1::text[]) AS p WHERE " name " = p OR p LIKE '%\\%%'" \
-	" AND " name " LIKE replace(replace(p, '\\', '\\\\'), '_', '\\_'))"
+	"EXISTS (SELECT FROM unnest($1::text[]) AS p WHERE " FITS(name, "p") ")"
+/* $1: the same; those that no shard fits */
+#define UNMATCHED \
+	"SELECT array_agg(p)::text FROM unnest($1::text[]) AS p WHERE NOT EXISTS (" \
+	" SELECT FROM instaid.shards WHERE " FITS("schema_name::text", "p") ")"
 
 /*
  * The marks: comments on publications, JSON.  Everyone who may create publications can write
@@ -26,8 +33,7 @@
 	" ARRAY(SELECT jsonb_array_elements_text(m->'frozen'))::text," \
 	" NOT EXISTS (SELECT FROM unnest(shards) AS s WHERE NOT " MATCHES("s") ")" \
 	" AND NOT EXISTS (SELECT FROM unnest($1::text[]) AS q WHERE NOT EXISTS (" \
-	"  SELECT FROM unnest(shards) AS s WHERE s = q OR q LIKE '%\\%%'" \
-	"  AND s LIKE replace(replace(q, '\\', '\\\\'), '_', '\\_'))) AS is_all" \
+	"  SELECT FROM unnest(shards) AS s WHERE " FITS("s", "q") ")) AS is_all" \
 	" FROM (SELECT p.pubname, CASE WHEN r.rolname = current_user" \
 	"        OR r.rolsuper THEN obj_description(p.oid, 'pg_publication')::jsonb END" \
 	"       FROM pg_publication AS p JOIN pg_roles AS r ON r.oid = p.pubowner" \
@@ -302,10 +308,12 @@
 	" ALTER ROLE ... REPLICATION, or move with --dump' FROM pg_roles" \
 	"  WHERE rolname = current_user AND NOT rolsuper AND NOT rolreplication" \
 	" UNION ALL SELECT format('!table %s has no replica identity: its UPDATE and DELETE would fail;" \
-	" give it a primary key, or ALTER TABLE %1$s REPLICA IDENTITY FULL', c.oid::regclass)" \
+	" give it a primary key%s, or ALTER TABLE %1$s REPLICA IDENTITY FULL', c.oid::regclass," \
+	"  CASE WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary" \
+	"   AND NOT indimmediate) THEN ' that is not deferrable' END)" \
 	"  FROM pg_class AS c WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'" \
 	"  AND (c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (" \
-	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary)" \
+	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary AND indimmediate)" \
 	"   OR c.relreplident = 'i' AND NOT EXISTS (" \
 	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisreplident))" \
 	" UNION ALL SELECT format('!table %s is unlogged, and is not replicated: ALTER TABLE %1$s SET LOGGED'," \
