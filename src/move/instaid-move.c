@@ -457,7 +457,7 @@ check_names(void)
 	there = value(to, "SELECT string_agg(schema_name, ', ') FROM instaid.shards WHERE "
 				  MATCHES("schema_name::text"), missing, NULL);
 	stop(IN_THE_WAY, fmt("the source has no such shard: %s",
-						 value(from, "SELECT array_to_string($1::text[], ', ')", missing, NULL)),
+						 value(from, SHOWN, missing, NULL)),
 		 there ? fmt("The target has %s.", there) : "The target has not, either.",
 		 "SELECT schema_name FROM instaid.shards lists them.");
 }
@@ -1518,6 +1518,7 @@ cancel(void)
 		stop(IN_THE_WAY, fmt("%s cannot be cancelled any more", shown),
 			 "It was switched, and the target serves it.",
 			 is_state(to, "switched") ? "Run the command without --cancel, to its end." :
+			 to->one_way ? "--finish the move, and then move it with --from and --to exchanged." :
 			 "Bring it back with --reverse.");
 	refuse_other_way();
 	if (to->sub)

@@ -22,6 +22,7 @@
 #define UNMATCHED \
 	"SELECT array_agg(p)::text FROM unnest($1::text[]) AS p WHERE NOT EXISTS (" \
 	" SELECT FROM instaid.shards WHERE " FITS("schema_name::text", "p") ")"
+#define SHOWN "SELECT array_to_string($1::text[], ', ')"
 
 /*
  * The marks: comments on publications, JSON.  Everyone who may create publications can write
@@ -338,6 +339,12 @@
 	"   WHERE oid IN " OURS " AND NOT pg_has_role(nspowner, 'USAGE'))" \
 	" UNION ALL SELECT '!' || current_user || ' may not create publications on the source: GRANT CREATE ON" \
 	" DATABASE' WHERE NOT has_database_privilege(current_database(), 'CREATE')" \
+	" UNION ALL SELECT format('!schema %I belongs to %s, and in the SQL edition nobody else can freeze" \
+	" this shard: connect as %2$s to both sides', s.schema_name, c.relowner::regrole)" \
+	"  FROM instaid.shards AS s JOIN pg_class AS c ON c.oid = s.sequence" \
+	"  WHERE s.schema_name = ANY ($1::text[])" \
+	"  AND c.relowner <> (SELECT oid FROM pg_roles WHERE rolname = current_user)" \
+	"  AND to_regnamespace('instaid_sql') IS NOT NULL" \
 	" UNION ALL SELECT '!a prepared transaction, ' || quote_literal(gid) || ', is open since ' || prepared" \
 	"  || ': the slot would wait for it; COMMIT PREPARED or ROLLBACK PREPARED' FROM pg_prepared_xacts" \
 	" UNION ALL SELECT format('!%s and its child %s are not both in the moved schemas: detach one, or" \
@@ -451,7 +458,9 @@
 	"  FROM pg_namespace WHERE nspname = ANY ($1::text[])" \
 	" UNION ALL SELECT format('!shard ID %s is schema %I on the target: only one of them can have it'," \
 	"  shard_id, schema_name) FROM instaid.shards WHERE shard_id = ANY ($2::integer[])" \
-	"  AND schema_name <> ALL ($1::text[])"
+	"  AND schema_name <> ALL ($1::text[])" \
+	" UNION ALL SELECT '!' || current_user || ' may not create schemas on the target: GRANT CREATE ON" \
+	" DATABASE' WHERE NOT has_database_privilege(current_database(), 'CREATE')"
 
 /* the way back */
 #define CHECK_BACK_TARGET \
