@@ -1024,8 +1024,8 @@ take_back(void)
 	pass = guards(from, LETS_PASS);
 	thaw = value(from, THAW, shards, frozen);
 	unmark = mark(from, to, before, false);
-	run(from, fmt("SET lock_timeout = '10s'; SET synchronous_commit = on; %s; %s; %s", pass,
-				  thaw ? thaw : "SELECT", unmark));
+	run(from, fmt("SET lock_timeout = '10s'; SET synchronous_commit = on; %s; %s; %s",
+				  pass ? pass : "SELECT", thaw ? thaw : "SELECT", unmark));
 	free(pass);
 	free(thaw);
 	free(unmark);
@@ -1621,6 +1621,8 @@ status(void)
 static void
 move(void)
 {
+	char	   *pass;
+
 	if (!is_switched())
 	{
 		refuse_other_way();
@@ -1652,7 +1654,12 @@ move(void)
 				 "Run it without --dump, or --cancel it.");
 		if (is_stopping())
 			take_back();
-		run(from, guards(from, LETS_PASS));
+		if (!(pass = guards(from, LETS_PASS)))
+			stop(IN_THE_WAY, fmt("the source has no schema of %s", shown),
+				 "It was dropped or renamed since the move began.",
+				 "Rename it back, and run the same command again, or --cancel.");
+		run(from, pass);
+		free(pass);
 		run_patiently(from, MISSING_GUARDS, "put guards on the tables");
 		step("guards");
 		if (by_dump)

@@ -984,6 +984,19 @@ for my $way ([], ['--reverse'])
 }
 ($from, $to) = ($old, $new);
 
+# A source without the schema
+fresh('dropped');
+is(im('--prepare', 'insta5'), 0, 'prepared');
+old('DROP SCHEMA insta5 CASCADE');
+is(im(), 5, 'the schema of the source is dropped');
+like($err, qr/the source has no schema of insta5\n.*dropped or renamed/, '... which is told');
+is(im('--cancel'), 0, '... and the move is cancelled');
+is(places() . left(), '- - ', '... with nothing left');
+fresh('renamed');
+is(im({ at => 'stopped', do => 'kill -9 $PPID' }, 'insta5'), -1, 'killed while writes are refused');
+old('ALTER SCHEMA insta5 RENAME TO insta6');
+is(im('--cancel'), 0, '... it can also be cancelled without the schema');
+
 # Two targets, and the other direction, at once
 fresh('twice');
 $new->safe_psql('postgres', 'CREATE DATABASE third');
