@@ -1609,8 +1609,10 @@ status(void)
 		if (t->sub)
 		{
 			result = query(t, PROGRESS, t->sub, NULL);
-			printf("            %s of %s tables, %s, %s errors\n", PQgetvalue(result, 0, 0),
-				   PQgetvalue(result, 0, 1), PQgetvalue(result, 0, 2), PQgetvalue(result, 0, 3));
+			printf("            %s of %s tables, %s, %s errors%s\n", PQgetvalue(result, 0, 0),
+				   PQgetvalue(result, 0, 1), PQgetvalue(result, 0, 2), PQgetvalue(result, 0, 3),
+				   atoi(PQgetvalue(result, 0, 3)) == 0 ? "" :
+				   fmt(": see the server log of the %s", t->name));
 			PQclear(result);
 		}
 	}

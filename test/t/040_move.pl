@@ -616,6 +616,10 @@ old('CREATE TABLE insta5.log (n integer); INSERT INTO insta5.log VALUES (1);
 	UPDATE insta5.t SET x = n');
 is(im(), 6, 'a table without a key was updated and dropped, and another one altered');
 like($out, qr/only on the source: column insta5\.t\.x integer/, '... which is named');
+$new->poll_query_until($db, 'SELECT bool_or(apply_error_count > 0) FROM pg_stat_subscription_stats')
+  or die;
+is(im('--status'), 0, '... and --status');
+like($out, qr/[1-9]\d* errors: see the server log of the target\n/, '... tells where to look');
 new('ALTER TABLE insta5.t ADD x integer');
 is(im('--max-wait', 30), 0, 'after the same on the target, it goes on');
 is(new('SELECT count(*) FROM insta5.late; SELECT count(x) FROM insta5.t'), "1\n100",
