@@ -791,7 +791,8 @@ ends('rows');
 
 # Everything that would stop it, in one list
 fresh('listed', q{
-	CREATE TABLE insta5.nokey (n integer); CREATE TABLE insta5.late (n integer PRIMARY KEY DEFERRABLE);
+	CREATE TABLE insta5.nokey (n integer);
+	CREATE TABLE insta5.late (n integer PRIMARY KEY DEFERRABLE);
 	CREATE UNLOGGED TABLE insta5.u (n integer PRIMARY KEY);
 	CREATE TABLE public.c (n integer PRIMARY KEY);
 	ALTER TABLE insta5.t ADD CONSTRAINT crosses FOREIGN KEY (n) REFERENCES public.c NOT VALID;
