@@ -249,6 +249,23 @@ is_stopping(void)
 	return is_state(from, "copying, stopping") || is_state(from, "back, stopping");
 }
 
+/* Is it a move in the other direction, which is not at its end? */
+static bool
+is_other_way(void)
+{
+	return !is_switched() && ((to->marked && !is_state(to, "prepared")) || is_state(from, "prepared")
+							  || is_state(from, "switched"));
+}
+
+/* What this direction calls a copy may have rows that the other side has not yet. */
+static void
+refuse_other_way(void)
+{
+	if (is_other_way())
+		stop(IN_THE_WAY, fmt("a move of %s in the other direction is under way", shown),
+			 "It is not at its end.", "Exchange --from and --to, and run it, or --cancel it.");
+}
+
 static void
 show_shards(void)
 {
@@ -428,6 +445,23 @@ check(void)
 			 "Run the same command again.");
 }
 
+/* See that each argument chooses a shard of the source. */
+static void
+check_names(void)
+{
+	char	   *missing = value(from, UNMATCHED, patterns, NULL),
+			   *there;
+
+	if (!missing)
+		return;
+	there = value(to, "SELECT string_agg(schema_name, ', ') FROM instaid.shards WHERE "
+				  MATCHES("schema_name::text"), missing, NULL);
+	stop(IN_THE_WAY, fmt("the source has no such shard: %s",
+						 value(from, SHOWN, missing, NULL)),
+		 there ? fmt("The target has %s.", there) : "The target has not, either.",
+		 "SELECT schema_name FROM instaid.shards lists them.");
+}
+
 /* Choose the shards of a new move, or find the move at work. */
 static void
 find_move(void)
@@ -440,12 +474,8 @@ find_move(void)
 	{
 		if (!patterns || (mode != MOVE && mode != PREPARE && mode != CHECK_ONLY))
 			return;
+		check_names();
 		found = query(from, SHARDS, patterns, NULL);
-		if (PQgetisnull(found, 0, 0))
-		{
-			PQclear(found);
-			return;
-		}
 		set(&shards, PQgetvalue(found, 0, 0));
 		name = fmt("instaid_move_%s", PQgetvalue(found, 0, 1));
 		set(&frozen, PQgetvalue(found, 0, 2));
@@ -898,14 +928,15 @@ detach(Side *sub)
 					 name, name));
 }
 
-/* Drop what the way back consists of. */
+/* Drop what the way back of a move from one side to the other consists of. */
 static void
-drop_way_back(void)
+drop_way_back(Side *f, Side *t)
 {
-	detach(from);
-	drop_slots(to, from);
-	run(from, fmt("DROP SUBSCRIPTION IF EXISTS %s", name));
-	run(to, fmt("DROP PUBLICATION IF EXISTS %s", name));
+	detach(f);
+	drop_slots(t, f);
+	run(f, fmt("DROP SUBSCRIPTION IF EXISTS %s", name));
+	run(t, fmt("DROP PUBLICATION IF EXISTS %s", name));
+	look_at(f);
 }
 
 /* Prepare the way back: the subscription knows its tables, and starts after the switch. */
@@ -915,7 +946,7 @@ prepare_way_back(void)
 	char	   *command,
 			   *conninfo = literal(from, to->reach);
 
-	drop_way_back();
+	drop_way_back(from, to);
 	command = publication(to, from, "prepared", one_way);
 	run(to, command);
 	step("way back published");
@@ -993,8 +1024,8 @@ take_back(void)
 	pass = guards(from, LETS_PASS);
 	thaw = value(from, THAW, shards, frozen);
 	unmark = mark(from, to, before, false);
-	run(from, fmt("SET lock_timeout = '10s'; SET synchronous_commit = on; %s; %s; %s", pass,
-				  thaw ? thaw : "SELECT", unmark));
+	run(from, fmt("SET lock_timeout = '10s'; SET synchronous_commit = on; %s; %s; %s",
+				  pass ? pass : "SELECT", thaw ? thaw : "SELECT", unmark));
 	free(pass);
 	free(thaw);
 	free(unmark);
@@ -1487,15 +1518,16 @@ cancel(void)
 		stop(IN_THE_WAY, fmt("%s cannot be cancelled any more", shown),
 			 "It was switched, and the target serves it.",
 			 is_state(to, "switched") ? "Run the command without --cancel, to its end." :
+			 to->one_way ? "--finish the move, and then move it with --from and --to exchanged." :
 			 "Bring it back with --reverse.");
+	refuse_other_way();
 	if (to->sub)
 		check_copy(to);
 	if (is_stopping())
 		take_back();
 	step("served again");
-	drop_way_back();
+	drop_way_back(from, to);
 	step("way back dropped");
-	look_at(from);
 	dismantle(from, to);
 	say("%s: cancelled, both sides are as before", shown);
 }
@@ -1506,6 +1538,10 @@ finish(void)
 	char	   *tables,
 			   *missing;
 
+	refuse_other_way();
+	if (is_state(from, "back"))
+		stop(IN_THE_WAY, fmt("the source serves %s, which was moved there", shown), NULL,
+			 "To finish that move, exchange --from and --to.");
 	if (!is_state(to, "back"))
 		stop(IN_THE_WAY, fmt("%s is not moved yet", shown), "The source may still serve it.",
 			 "Run the command without --finish, to its end.");
@@ -1516,6 +1552,8 @@ finish(void)
 	if (missing)
 		stop(DIFFERENT, fmt("the %s has tables that the %s lacks", from->name, to->name), missing,
 			 "Drop them, if nobody needs their rows, and run the same command again.");
+	/* a --reverse that did not come to its end prepared one */
+	drop_way_back(to, from);
 	dismantle(to, from);
 	say("%s: finished, only the %s has it", shown, to->name);
 }
@@ -1535,6 +1573,11 @@ status(void)
 			"moved, the target serves it";
 		next = is_state(to, "switched") ? "run the command again, to its end" :
 			to->one_way ? "--finish" : "--finish, or --reverse";
+	}
+	else if (is_other_way())
+	{
+		state = "a move in the other direction is under way";
+		next = "exchange --from and --to";
 	}
 	else if (from->marked)
 	{
@@ -1566,8 +1609,10 @@ status(void)
 		if (t->sub)
 		{
 			result = query(t, PROGRESS, t->sub, NULL);
-			printf("            %s of %s tables, %s, %s errors\n", PQgetvalue(result, 0, 0),
-				   PQgetvalue(result, 0, 1), PQgetvalue(result, 0, 2), PQgetvalue(result, 0, 3));
+			printf("            %s of %s tables, %s, %s errors%s\n", PQgetvalue(result, 0, 0),
+				   PQgetvalue(result, 0, 1), PQgetvalue(result, 0, 2), PQgetvalue(result, 0, 3),
+				   atoi(PQgetvalue(result, 0, 3)) == 0 ? "" :
+				   fmt(": see the server log of the %s", t->name));
 			PQclear(result);
 		}
 	}
@@ -1578,12 +1623,11 @@ status(void)
 static void
 move(void)
 {
+	char	   *pass;
+
 	if (!is_switched())
 	{
-		if ((to->marked && !is_state(to, "prepared")) || is_state(from, "prepared")
-			|| is_state(from, "switched"))
-			stop(IN_THE_WAY, fmt("a move of %s in the other direction is under way", shown),
-				 "It is not at its end.", "Exchange --from and --to, and run it, or --cancel it.");
+		refuse_other_way();
 		if (reverse && !from->marked)
 			stop(IN_THE_WAY, fmt("there is no way back for %s", shown), "It was not moved from there.",
 				 NULL);
@@ -1612,7 +1656,12 @@ move(void)
 				 "Run it without --dump, or --cancel it.");
 		if (is_stopping())
 			take_back();
-		run(from, guards(from, LETS_PASS));
+		if (!(pass = guards(from, LETS_PASS)))
+			stop(IN_THE_WAY, fmt("the source has no schema of %s", shown),
+				 "It was dropped or renamed since the move began.",
+				 "Rename it back, and run the same command again, or --cancel.");
+		run(from, pass);
+		free(pass);
 		run_patiently(from, MISSING_GUARDS, "put guards on the tables");
 		step("guards");
 		if (by_dump)
@@ -1654,8 +1703,8 @@ move(void)
 				 "The lines above name them. The target serves the shards.",
 				 "--reverse brings them back; or repair the rows on the target.");
 	}
-	say("%s: moved, the %s serves it; next: --finish%s", shown, to->name,
-		to->one_way ? "" : ", or --reverse");
+	say("%s: moved, the %s serves it; next%s: --finish%s", shown, to->name,
+		reverse ? ", with --from and --to exchanged" : "", to->one_way ? "" : ", or --reverse");
 }
 
 /* Tell the state of each move between the two databases. */
@@ -1689,19 +1738,12 @@ show_status(void)
 static int
 nothing_found(void)
 {
-	char	   *there;
-
 	if (mode != MOVE && mode != PREPARE && mode != CHECK_ONLY)
 	{
 		printf("no such move is under way between these databases\n");
 		return mode == CANCEL || mode == FINISH ? 0 : IN_THE_WAY;
 	}
-	if (!patterns)
-		stop(USAGE, "no move is under way between these databases", NULL, "Name the shards to move.");
-	there = value(to, "SELECT string_agg(schema_name, ', ') FROM instaid.shards WHERE "
-				  MATCHES("schema_name::text"), patterns, NULL);
-	stop(IN_THE_WAY, "the source has no such shard", there ? fmt("The target has %s.", there) :
-		 "The target has not, either.", "SELECT schema_name FROM instaid.shards lists them.");
+	stop(USAGE, "no move is under way between these databases", NULL, "Name the shards to move.");
 }
 
 /* The number of seconds that an option gives */

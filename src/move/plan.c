@@ -909,7 +909,8 @@ plan(int argc, char **argv)
 	int			drained_count = 0,
 				option,
 				which = 0;
-	char	   *patterns = NULL;
+	char	   *patterns = NULL,
+			   *missing;
 
 	program = argv[0];
 	passed = calloc(2 * argc + 1, sizeof(char *));
@@ -971,6 +972,7 @@ plan(int argc, char **argv)
 	}
 	for (; optind < argc; optind++)
 		patterns = append(patterns, argv[optind]);
+	missing = patterns;
 
 	for (int i = 0; i < server_count; i++)
 	{
@@ -998,7 +1000,12 @@ plan(int argc, char **argv)
 			servers[i].free[r] = atoi(PQgetvalue(limits, 0, r));
 		PQclear(limits);
 		read_shards(&servers[i], patterns);
+		if (missing)
+			missing = value(side, UNMATCHED, missing, NULL);
 	}
+	if (missing)
+		stop(IN_THE_WAY, fmt("no server has such a shard: %s", value(&servers[0].side, SHOWN, missing, NULL)), NULL,
+			 "SELECT schema_name FROM instaid.shards lists them.");
 	for (int i = 0; i < 2 * server_count; i++)
 		read_moves(&servers[i % server_count], i < server_count);
 	check_shards();

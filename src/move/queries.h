@@ -11,10 +11,18 @@
 #define WHO \
 	"SELECT system_identifier || '/' || " DATABASE " FROM pg_control_system()"
 
+/* a name, and a name or pattern */
+#define FITS(name, pattern) \
+	name " = " pattern " OR " pattern " LIKE '%\\%%'" \
+	" AND " name " LIKE replace(replace(" pattern ", '\\', '\\\\'), '_', '\\_')"
 /* $1: names and patterns, or null for all */
 #define MATCHES(name) \
-	"EXISTS (SELECT FROM unnest($1::text[]) AS p WHERE " name " = p OR p LIKE '%\\%%'" \
-	" AND " name " LIKE replace(replace(p, '\\', '\\\\'), '_', '\\_'))"
+	"EXISTS (SELECT FROM unnest($1::text[]) AS p WHERE " FITS(name, "p") ")"
+/* $1: the same; those that no shard fits */
+#define UNMATCHED \
+	"SELECT array_agg(p)::text FROM unnest($1::text[]) AS p WHERE NOT EXISTS (" \
+	" SELECT FROM instaid.shards WHERE " FITS("schema_name::text", "p") ")"
+#define SHOWN "SELECT array_to_string($1::text[], ', ')"
 
 /*
  * The marks: comments on publications, JSON.  Everyone who may create publications can write
@@ -26,8 +34,7 @@
 	" ARRAY(SELECT jsonb_array_elements_text(m->'frozen'))::text," \
 	" NOT EXISTS (SELECT FROM unnest(shards) AS s WHERE NOT " MATCHES("s") ")" \
 	" AND NOT EXISTS (SELECT FROM unnest($1::text[]) AS q WHERE NOT EXISTS (" \
-	"  SELECT FROM unnest(shards) AS s WHERE s = q OR q LIKE '%\\%%'" \
-	"  AND s LIKE replace(replace(q, '\\', '\\\\'), '_', '\\_'))) AS is_all" \
+	"  SELECT FROM unnest(shards) AS s WHERE " FITS("s", "q") ")) AS is_all" \
 	" FROM (SELECT p.pubname, CASE WHEN r.rolname = current_user" \
 	"        OR r.rolsuper THEN obj_description(p.oid, 'pg_publication')::jsonb END" \
 	"       FROM pg_publication AS p JOIN pg_roles AS r ON r.oid = p.pubowner" \
@@ -302,10 +309,12 @@
 	" ALTER ROLE ... REPLICATION, or move with --dump' FROM pg_roles" \
 	"  WHERE rolname = current_user AND NOT rolsuper AND NOT rolreplication" \
 	" UNION ALL SELECT format('!table %s has no replica identity: its UPDATE and DELETE would fail;" \
-	" give it a primary key, or ALTER TABLE %1$s REPLICA IDENTITY FULL', c.oid::regclass)" \
+	" give it a primary key%s, or ALTER TABLE %1$s REPLICA IDENTITY FULL', c.oid::regclass," \
+	"  CASE WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary" \
+	"   AND NOT indimmediate) THEN ' that is not deferrable' END)" \
 	"  FROM pg_class AS c WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'" \
 	"  AND (c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (" \
-	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary)" \
+	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary AND indimmediate)" \
 	"   OR c.relreplident = 'i' AND NOT EXISTS (" \
 	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisreplident))" \
 	" UNION ALL SELECT format('!table %s is unlogged, and is not replicated: ALTER TABLE %1$s SET LOGGED'," \
@@ -330,6 +339,12 @@
 	"   WHERE oid IN " OURS " AND NOT pg_has_role(nspowner, 'USAGE'))" \
 	" UNION ALL SELECT '!' || current_user || ' may not create publications on the source: GRANT CREATE ON" \
 	" DATABASE' WHERE NOT has_database_privilege(current_database(), 'CREATE')" \
+	" UNION ALL SELECT format('!schema %I belongs to %s, and in the SQL edition nobody else can freeze" \
+	" this shard: connect as %2$s to both sides', s.schema_name, c.relowner::regrole)" \
+	"  FROM instaid.shards AS s JOIN pg_class AS c ON c.oid = s.sequence" \
+	"  WHERE s.schema_name = ANY ($1::text[])" \
+	"  AND c.relowner <> (SELECT oid FROM pg_roles WHERE rolname = current_user)" \
+	"  AND to_regnamespace('instaid_sql') IS NOT NULL" \
 	" UNION ALL SELECT '!a prepared transaction, ' || quote_literal(gid) || ', is open since ' || prepared" \
 	"  || ': the slot would wait for it; COMMIT PREPARED or ROLLBACK PREPARED' FROM pg_prepared_xacts" \
 	" UNION ALL SELECT format('!%s and its child %s are not both in the moved schemas: detach one, or" \
@@ -443,7 +458,9 @@
 	"  FROM pg_namespace WHERE nspname = ANY ($1::text[])" \
 	" UNION ALL SELECT format('!shard ID %s is schema %I on the target: only one of them can have it'," \
 	"  shard_id, schema_name) FROM instaid.shards WHERE shard_id = ANY ($2::integer[])" \
-	"  AND schema_name <> ALL ($1::text[])"
+	"  AND schema_name <> ALL ($1::text[])" \
+	" UNION ALL SELECT '!' || current_user || ' may not create schemas on the target: GRANT CREATE ON" \
+	" DATABASE' WHERE NOT has_database_privilege(current_database(), 'CREATE')"
 
 /* the way back */
 #define CHECK_BACK_TARGET \

@@ -616,6 +616,10 @@ old('CREATE TABLE insta5.log (n integer); INSERT INTO insta5.log VALUES (1);
 	UPDATE insta5.t SET x = n');
 is(im(), 6, 'a table without a key was updated and dropped, and another one altered');
 like($out, qr/only on the source: column insta5\.t\.x integer/, '... which is named');
+$new->poll_query_until($db, 'SELECT bool_or(apply_error_count > 0) FROM pg_stat_subscription_stats')
+  or die;
+is(im('--status'), 0, '... and --status');
+like($out, qr/[1-9]\d* errors: see the server log of the target\n/, '... tells where to look');
 new('ALTER TABLE insta5.t ADD x integer');
 is(im('--max-wait', 30), 0, 'after the same on the target, it goes on');
 is(new('SELECT count(*) FROM insta5.late; SELECT count(x) FROM insta5.t'), "1\n100",
@@ -787,7 +791,9 @@ ends('rows');
 
 # Everything that would stop it, in one list
 fresh('listed', q{
-	CREATE TABLE insta5.nokey (n integer); CREATE UNLOGGED TABLE insta5.u (n integer PRIMARY KEY);
+	CREATE TABLE insta5.nokey (n integer);
+	CREATE TABLE insta5.late (n integer PRIMARY KEY DEFERRABLE);
+	CREATE UNLOGGED TABLE insta5.u (n integer PRIMARY KEY);
 	CREATE TABLE public.c (n integer PRIMARY KEY);
 	ALTER TABLE insta5.t ADD CONSTRAINT crosses FOREIGN KEY (n) REFERENCES public.c NOT VALID;
 	CREATE TABLE public.p (n integer PRIMARY KEY) PARTITION BY LIST (n);
@@ -805,6 +811,7 @@ new(q{SELECT instaid.create_shard('other', 5)});
 configure($new, 'wal_retrieve_retry_interval', '5s');
 is(im('--check-only', 'insta5'), 5, 'everything that would stop it, at once');
 for my $fault ("! .*'pending', is open", '! table insta5.nokey has no replica identity',
+	'! table insta5.late has no replica identity.* key that is not deferrable',
 	'! table insta5.u is unlogged', '! foreign key crosses of insta5.t refers to c',
 	'! p and its child insta5.p1', '! trigger always of insta5.t is ENABLE ALWAYS',
 	'! view v of the source',
@@ -944,6 +951,57 @@ is(left(), ' ', '... and nothing is left');
 		  . ' RETURNING n') . left(), "100\n1 ", '... with all rows, and nothing left');
 }
 
+# A way back that does not come to its end, and what the other direction then does
+fresh('astray');
+is(im('insta5'), 0, 'moved');
+is(im('--reverse', '--on-switch', 'false'), 9, 'the router fails on the way back');
+ends('... which is given up');
+($from, $to) = ($new, $old);
+for my $way ([], ['--reverse'])
+{
+	my $name = @$way ? 'a way back' : 'a move';
+	is(im('insta5'), 0, 'moved') if @$way;
+	is(im({ at => 'stopped', do => 'kill -9 $PPID' }, 'insta5', @$way), -1,
+		"$name is killed while writes are refused");
+	my $before = places();
+	($from, $to) = ($to, $from) unless @$way;
+	is(im('--status'), 0, '... the other direction');
+	like($out, qr/a move in the other direction is under way\n/, '... says so');
+	is(im($_), 5, "... it has no $_") for '--cancel', '--finish';
+	like($err, qr/Exchange --from and --to/, '... but tells what to do');
+	is(places(), $before, '... and drops nothing');
+	($from, $to) = ($to, $from) unless @$way;
+	is(im('insta5', @$way), 0, '... and the same command again ends');
+	if (@$way)
+	{
+		like($out, qr/next, with --from and --to exchanged: --finish, or --reverse/,
+			'... and tells how to go on');
+		is(im('--finish'), 5, '... which it is not as it was');
+		like($err, qr/the source serves insta5, which was moved there/, '... and why');
+		is(im('--cancel'), 0, '... but the copy is dropped');
+		is(left(), ' ', '... and nothing is left');
+	}
+	else
+	{
+		ends($name);
+		($from, $to) = ($to, $from);
+	}
+}
+($from, $to) = ($old, $new);
+
+# A source without the schema
+fresh('dropped');
+is(im('--prepare', 'insta5'), 0, 'prepared');
+old('DROP SCHEMA insta5 CASCADE');
+is(im(), 5, 'the schema of the source is dropped');
+like($err, qr/the source has no schema of insta5\n.*dropped or renamed/, '... which is told');
+is(im('--cancel'), 0, '... and the move is cancelled');
+is(places() . left(), '- - ', '... with nothing left');
+fresh('renamed');
+is(im({ at => 'stopped', do => 'kill -9 $PPID' }, 'insta5'), -1, 'killed while writes are refused');
+old('ALTER SCHEMA insta5 RENAME TO insta6');
+is(im('--cancel'), 0, '... it can also be cancelled without the schema');
+
 # Two targets, and the other direction, at once
 fresh('twice');
 $new->safe_psql('postgres', 'CREATE DATABASE third');
@@ -979,6 +1037,11 @@ like($out, qr/! the source has the SQL edition 1\.0, and the target the extensio
 
 # Usage
 is(im('nothing'), 5, 'no such shard');
+for my $none ('nothing', 'no%')
+{
+	is(im('--check-only', 'insta5', $none), 5, "... nor $none");
+	like($err, qr/the source has no such shard: $none\n/, '... beside another');
+}
 is(im(), 2, 'no shard');
 is(im('--prepare', '--switch'), 2, 'two commands');
 is(im('--max-stop', $_, 'insta5'), 2, "--max-stop $_") for 'x', '1s', '-1', 'nan', '';

@@ -108,6 +108,11 @@ is(im('--dump', '--check-only', 'insta5'), 0, 'with --dump, nothing is in the wa
 like($out, qr/insta5: 6 tables, [\d.]+ [kM]B\n.*writes will be refused while all of that is copied/,
 	'... and the size of what is copied is told');
 is(left(), '', '... and nothing was changed');
+$new->safe_psql('postgres', 'REVOKE CREATE ON DATABASE postgres FROM own');
+is(im('--dump', '--check-only', 'insta5'), 5, 'a role that may not create schemas on the target');
+like($out, qr/^  ! own may not create schemas on the target: GRANT CREATE ON DATABASE$/m,
+	'... is told');
+$new->safe_psql('postgres', 'GRANT CREATE ON DATABASE postgres TO own');
 
 my $clients = Clients->start($old, { retry => 1 },
 	('INSERT INTO insta5.photos (n) VALUES (0) RETURNING id;') x 3);
@@ -143,6 +148,7 @@ like($out, qr/^insta5: moved, the target serves it\n  serves:  the target\n  nex
 	'... tells what is next');
 is(im('--reverse'), 5, 'it has no way back');
 is(im('--cancel'), 5, '... and cannot be cancelled');
+like($err, qr/next: --finish the move, and then move it/, '... but finished');
 is(im('--finish'), 0, '... but finished');
 is(places() . left(), '- insta5', '... and nothing is left');
 ($from, $to) = ($new, $old);
@@ -233,6 +239,11 @@ for my $node ($old, $new)
 	$node->safe_psql('sql', SqlEdition::changed(), extra_params => [ '-U', 'own' ]);
 }
 sql($old, $schema);
+IPC::Run::run([ 'instaid-move', '--from', $from->connstr($db), '--to', $to->connstr($db),
+		'--dump', '--check-only', 'insta5' ], '<', \undef, '>', \$out, '2>', \$err);
+is($? >> 8, 5, 'the SQL edition, by a superuser');
+like($out, qr/^  ! schema insta5 belongs to own, .* SQL edition .*: connect as own to both/m,
+	'... who is told whom to be');
 is(im('--dump', 'insta5'), 0, 'the SQL edition');
 is(places(), 'insta5 frozen insta5', '... serves on the target');
 is(sql($new, $sums), $before, '... with all rows');

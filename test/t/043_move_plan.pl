@@ -185,6 +185,8 @@ for ([ "a\n", qr/line 1 of .* has no connection/ ], [ "a x=1\n", qr/fewer than t
 unlink $file;
 is(planned(), 2, 'no file');
 servers('a', 'b');
+is(planned('user1', 'nothing', 'no%'), 5, 'shards that no server has');
+like($err, qr/no server has such a shard: nothing, no%\n/, '... are named');
 at('b', 'SELECT instaid.create_shard($$twin$$, 1)');
 is(planned(), 5, 'a shard ID that is on two servers');
 like($err, qr/shard ID 1 is on two servers\n.*user1 of the server a, and twin of the server b/,
