@@ -15,6 +15,7 @@
  *	 "stopping" -> the source refuses writes
  *	 "switched" on the target's publication, in the transaction that thaws the shards there; from
  *				here on, the target has them.  The subscription of the way back starts.
+ *	 "back, not compared", and "back" when the rows were compared
  *
  * With --dump there is only the mark on the source until then: one transaction makes, fills, compares
  * and thaws the shards on the target, while the source refuses writes.
@@ -235,11 +236,18 @@ is_state(Side *side, const char *state)
 	return side->marked && strcmp(side->state, state) == 0;
 }
 
+/* Does it serve the shards since a move that is cleaned up? */
+static bool
+is_moved(Side *side)
+{
+	return is_state(side, "back") || is_state(side, NOT_COMPARED);
+}
+
 /* Does the target have the shards since this move, or since an earlier run of it? */
 static bool
 is_switched(void)
 {
-	return is_state(to, "switched") || is_state(to, "back");
+	return is_state(to, "switched") || is_moved(to);
 }
 
 /* The source refuses writes, and the move can still be taken back. */
@@ -391,8 +399,8 @@ check(void)
 					   PQgetvalue(dependants, i, 0)));
 	PQclear(dependants);
 	if (strcmp(editions[0], editions[1]) != 0)
-		fault('!', fmt("the source has %s, and the target %s: install the same there", editions[0],
-					   editions[1]));
+		fault('!', fmt("the source has %s, and the target %s: install the same there, or in another"
+					   " database", editions[0], editions[1]));
 	else
 		faults_of(to, CHECK_TARGET, shards, ids);
 	if (!by_dump)
@@ -1113,7 +1121,7 @@ copy_shards(int *status, char **why)
 static bool
 attempt(int *status, char **why)
 {
-	char	   *stopping = mark(from, to, is_state(from, "back") ? "back, stopping" : "copying, stopping",
+	char	   *stopping = mark(from, to, is_moved(from) ? "back, stopping" : "copying, stopping",
 							false),
 			   *refuse = guards(from, REFUSES),
 			   *pass = guards(to, LETS_PASS),
@@ -1351,7 +1359,8 @@ clean_up(void)
 			run(from, fmt("ALTER SUBSCRIPTION %s ENABLE", name));
 			step("way back enabled");
 		}
-		run(to, mark(to, from, "back", to->one_way));
+		/* with --dump, the rows were compared before */
+		run(to, mark(to, from, by_dump ? "back" : NOT_COMPARED, to->one_way));
 	}
 	look();
 }
@@ -1506,7 +1515,7 @@ finish(void)
 	char	   *tables,
 			   *missing;
 
-	if (!is_state(to, "back"))
+	if (!is_moved(to))
 		stop(IN_THE_WAY, fmt("%s is not moved yet", shown), "The source may still serve it.",
 			 "Run the command without --finish, to its end.");
 	tables = value(from, "SELECT array_agg(format('%I.%I', n.nspname, c.relname))::text " TABLES, shards,
@@ -1534,6 +1543,7 @@ status(void)
 		state = is_state(to, "switched") ? "switched, the target serves it; not cleaned up" :
 			"moved, the target serves it";
 		next = is_state(to, "switched") ? "run the command again, to its end" :
+			is_state(to, NOT_COMPARED) ? "run the command again, which compares the rows" :
 			to->one_way ? "--finish" : "--finish, or --reverse";
 	}
 	else if (from->marked)
@@ -1644,15 +1654,21 @@ move(void)
 		switch_over();
 	}
 	if (is_state(to, "switched"))
-	{
 		clean_up();
-		/* with --dump, they were compared before */
-		if (!from->snapshot && !by_dump)
-			say("the rows were not compared: --verify does it");
-		else if (!by_dump && verify(from->snapshot, to->snapshot, true))
+	if (is_state(to, NOT_COMPARED))
+	{
+		/* the snapshots of the switch are gone with the run that made it */
+		bool		is_late = !from->snapshot;
+
+		if (is_late && verify_rows && !to->one_way)
+			open_readers();
+		if (!from->snapshot)
+			say("the rows were not compared%s", to->one_way ? "" : ": --verify does it");
+		else if (verify(from->snapshot, to->snapshot, !is_late))
 			stop(DIFFERENT, fmt("%s is moved, and rows differ", shown),
 				 "The lines above name them. The target serves the shards.",
 				 "--reverse brings them back; or repair the rows on the target.");
+		run(to, mark(to, from, "back", to->one_way));
 	}
 	say("%s: moved, the %s serves it; next: --finish%s", shown, to->name,
 		to->one_way ? "" : ", or --reverse");

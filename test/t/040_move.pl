@@ -782,7 +782,15 @@ is(() = $out =~ /^  only on the (?:source: row \(\d{19}\)|target: row \((?:7|\d{
 is(im(), 6, 'the same command switches, and finds them');
 like($out, qr/table insta5\.t differs/, '... by itself');
 is(places(), 'insta5 frozen insta5', '... and the target serves');
+is(im(), 6, '... the same command finds them again');
 new(q{UPDATE insta5.t SET n = 50 WHERE n = 1000; DELETE FROM insta5.t WHERE n = 7});
+old(q{SET session_replication_role = replica; DELETE FROM insta5.t
+	WHERE n = 51});
+is(im({ at => 'comparing' }), -1, 'killed while rows are compared');
+is(im(), 0, '... and the same command compares them');
+like($out, qr/verified: \d tables, 98 rows/, '... all');
+is(im(), 0, '... once');
+unlike($out, qr/verified/, '... and not again');
 ends('rows');
 
 # Everything that would stop it, in one list
