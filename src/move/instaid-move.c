@@ -1661,7 +1661,10 @@ move(void)
 		bool		is_late = !from->snapshot;
 
 		if (is_late && verify_rows && !to->one_way)
+		{
+			say("%s: comparing the rows", shown);
 			open_readers();
+		}
 		if (!from->snapshot)
 			say("the rows were not compared%s", to->one_way ? "" : ": --verify does it");
 		else if (verify(from->snapshot, to->snapshot, !is_late))

@@ -787,11 +787,22 @@ new(q{UPDATE insta5.t SET n = 50 WHERE n = 1000; DELETE FROM insta5.t WHERE n = 
 old(q{SET session_replication_role = replica; DELETE FROM insta5.t
 	WHERE n = 51});
 is(im({ at => 'comparing' }), -1, 'killed while rows are compared');
+is(im('--status'), 0, '... --status');
+like($out, qr/next:    run the command again, which compares the rows/, '... says so');
 is(im(), 0, '... and the same command compares them');
 like($out, qr/verified: \d tables, 98 rows/, '... all');
 is(im(), 0, '... once');
 unlike($out, qr/verified/, '... and not again');
 ends('rows');
+fresh('late');
+is(im({ at => 'comparing' }, 'insta5'), -1, 'killed while rows are compared');
+is(im('--reverse'), 0, '... it goes back');
+is(places(), 'insta5 insta5 frozen', '... to the source');
+is(im('--cancel'), 0, '... and ends');
+is(im({ at => 'comparing' }, 'insta5', '--one-way'), -1, 'killed again, without a way back');
+is(im(), 0, '... it ends');
+like($out, qr/the rows were not compared\n/, '... and says that it cannot compare');
+ends('late');
 
 # Everything that would stop it, in one list
 fresh('listed', q{
