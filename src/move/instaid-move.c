@@ -1332,6 +1332,18 @@ switch_over(void)
 	look();
 }
 
+/* Does the copy of this side use its slot? */
+static bool
+is_active(Side *side)
+{
+	char	   *active = value(side, "SELECT true FROM pg_replication_slots WHERE slot_name = $1"
+							   " AND active", side->slot, NULL);
+	bool		is_used = active != NULL;
+
+	free(active);
+	return is_used;
+}
+
 /* After the switch: drop what has served, and start the way back.  Each part can be done again. */
 static void
 clean_up(void)
@@ -1351,10 +1363,21 @@ clean_up(void)
 	{
 		if (!to->one_way)
 		{
-			/* what was applied up to the switch must not come back */
+			/*
+			 * What was applied up to the switch must not come back.  A crash of the target forgets
+			 * where its slot was advanced to.  The source keeps its own place, which only superusers
+			 * may set.  An earlier run can have enabled the subscription already.
+			 */
+			run(from, fmt("ALTER SUBSCRIPTION %s DISABLE", name));
+			for (double until = now() + 10; is_active(to) && now() < until;)
+				nap(0.05);
 			free(value(to, "SELECT pg_replication_slot_advance(slot_name, $2::pg_lsn)"
 					   " FROM pg_replication_slots WHERE slot_name = $1 AND NOT active"
 					   " AND confirmed_flush_lsn < $2::pg_lsn", to->slot, to->lsn));
+			free(value(from, "SELECT pg_replication_origin_advance('pg_' || oid, $2::pg_lsn)"
+					   " FROM pg_subscription AS s WHERE subname = $1 AND subdbid = " DATABASE
+					   " AND has_function_privilege('pg_replication_origin_advance(text, pg_lsn)',"
+					   " 'EXECUTE')", name, to->lsn));
 			step("advanced");
 			run(from, fmt("ALTER SUBSCRIPTION %s ENABLE", name));
 			step("way back enabled");
