@@ -804,25 +804,6 @@ is(im(), 0, '... it ends');
 like($out, qr/the rows were not compared\n/, '... and says that it cannot compare');
 ends('late');
 
-# The target forgets where its slot was, and what was applied must not come back
-fresh('forgets', q{CREATE TABLE insta5.u (id bigint PRIMARY KEY)});
-is(im('--prepare', 'insta5'), 0, 'prepared');
-for my $at ('advanced', 'way back enabled')
-{
-	is(im({ at => 'way back' }, 'insta5'), -1, 'killed with a way back, and rows come after it');
-	old('INSERT INTO insta5.t (n) SELECT generate_series(1, 100)');
-	is(im({ at => $at, do => kill_server($new) }, 'insta5'), 3, "the target is killed at: $at");
-	start_again($new);
-	sleep(1);
-	is(im('insta5'), 0, '... the same command ends');
-	$new->stop('immediate');
-	start_again($new);
-	new('INSERT INTO insta5.t (n) VALUES (1)');
-	is(im('--verify'), 0, '... and the way back follows, also after another crash');
-	is(im('--reverse'), 0, '... to the source');
-}
-is(im('--cancel'), 0, '... and ends');
-
 # Everything that would stop it, in one list
 fresh('listed', q{
 	CREATE TABLE insta5.nokey (n integer); CREATE UNLOGGED TABLE insta5.u (n integer PRIMARY KEY);
