@@ -15,6 +15,7 @@
  *	 "stopping" -> the source refuses writes
  *	 "switched" on the target's publication, in the transaction that thaws the shards there; from
  *				here on, the target has them.  The subscription of the way back starts.
+ *	 "back, not compared", and "back" when the rows were compared
  *
  * With --dump there is only the mark on the source until then: one transaction makes, fills, compares
  * and thaws the shards on the target, while the source refuses writes.
@@ -235,11 +236,18 @@ is_state(Side *side, const char *state)
 	return side->marked && strcmp(side->state, state) == 0;
 }
 
+/* Does it serve the shards since a move that is cleaned up? */
+static bool
+is_moved(Side *side)
+{
+	return is_state(side, "back") || is_state(side, NOT_COMPARED);
+}
+
 /* Does the target have the shards since this move, or since an earlier run of it? */
 static bool
 is_switched(void)
 {
-	return is_state(to, "switched") || is_state(to, "back");
+	return is_state(to, "switched") || is_moved(to);
 }
 
 /* The source refuses writes, and the move can still be taken back. */
@@ -408,8 +416,8 @@ check(void)
 					   PQgetvalue(dependants, i, 0)));
 	PQclear(dependants);
 	if (strcmp(editions[0], editions[1]) != 0)
-		fault('!', fmt("the source has %s, and the target %s: install the same there", editions[0],
-					   editions[1]));
+		fault('!', fmt("the source has %s, and the target %s: install the same there, or in another"
+					   " database", editions[0], editions[1]));
 	else
 		faults_of(to, CHECK_TARGET, shards, ids);
 	if (!by_dump)
@@ -1144,7 +1152,7 @@ copy_shards(int *status, char **why)
 static bool
 attempt(int *status, char **why)
 {
-	char	   *stopping = mark(from, to, is_state(from, "back") ? "back, stopping" : "copying, stopping",
+	char	   *stopping = mark(from, to, is_moved(from) ? "back, stopping" : "copying, stopping",
 							false),
 			   *refuse = guards(from, REFUSES),
 			   *pass = guards(to, LETS_PASS),
@@ -1355,6 +1363,18 @@ switch_over(void)
 	look();
 }
 
+/* Does the copy of this side use its slot? */
+static bool
+is_active(Side *side)
+{
+	char	   *active = value(side, "SELECT true FROM pg_replication_slots WHERE slot_name = $1"
+							   " AND active", side->slot, NULL);
+	bool		is_used = active != NULL;
+
+	free(active);
+	return is_used;
+}
+
 /* After the switch: drop what has served, and start the way back.  Each part can be done again. */
 static void
 clean_up(void)
@@ -1374,15 +1394,29 @@ clean_up(void)
 	{
 		if (!to->one_way)
 		{
-			/* what was applied up to the switch must not come back */
+			/*
+			 * What was applied up to the switch must not come back.  A crash of the target forgets
+			 * where its slot was advanced to.  The source keeps its own place, which only superusers
+			 * may set.  An earlier run can have enabled the subscription already.
+			 */
+			run(from, fmt("ALTER SUBSCRIPTION %s DISABLE", name));
+			for (double until = now() + 10; is_active(to) && now() < until;)
+				nap(0.05);
 			free(value(to, "SELECT pg_replication_slot_advance(slot_name, $2::pg_lsn)"
 					   " FROM pg_replication_slots WHERE slot_name = $1 AND NOT active"
 					   " AND confirmed_flush_lsn < $2::pg_lsn", to->slot, to->lsn));
+			free(value(from, "SELECT pg_replication_origin_advance('pg_' || oid, $2::pg_lsn)"
+					   " FROM pg_subscription AS s WHERE subname = $1 AND subdbid = " DATABASE
+					   " AND CASE WHEN has_function_privilege('pg_replication_origin_advance(text, pg_lsn)',"
+					   "  'EXECUTE') AND has_function_privilege('pg_replication_origin_progress(text, bool)',"
+					   "  'EXECUTE') THEN COALESCE(pg_replication_origin_progress('pg_' || oid, false)"
+					   "  < $2::pg_lsn, true) END", name, to->lsn));
 			step("advanced");
 			run(from, fmt("ALTER SUBSCRIPTION %s ENABLE", name));
 			step("way back enabled");
 		}
-		run(to, mark(to, from, "back", to->one_way));
+		/* with --dump, the rows were compared before */
+		run(to, mark(to, from, by_dump ? "back" : NOT_COMPARED, to->one_way));
 	}
 	look();
 }
@@ -1539,10 +1573,10 @@ finish(void)
 			   *missing;
 
 	refuse_other_way();
-	if (is_state(from, "back"))
+	if (is_moved(from))
 		stop(IN_THE_WAY, fmt("the source serves %s, which was moved there", shown), NULL,
 			 "To finish that move, exchange --from and --to.");
-	if (!is_state(to, "back"))
+	if (!is_moved(to))
 		stop(IN_THE_WAY, fmt("%s is not moved yet", shown), "The source may still serve it.",
 			 "Run the command without --finish, to its end.");
 	tables = value(from, "SELECT array_agg(format('%I.%I', n.nspname, c.relname))::text " TABLES, shards,
@@ -1572,6 +1606,7 @@ status(void)
 		state = is_state(to, "switched") ? "switched, the target serves it; not cleaned up" :
 			"moved, the target serves it";
 		next = is_state(to, "switched") ? "run the command again, to its end" :
+			is_state(to, NOT_COMPARED) ? "run the command again, which compares the rows" :
 			to->one_way ? "--finish" : "--finish, or --reverse";
 	}
 	else if (is_other_way())
@@ -1693,15 +1728,24 @@ move(void)
 		switch_over();
 	}
 	if (is_state(to, "switched"))
-	{
 		clean_up();
-		/* with --dump, they were compared before */
-		if (!from->snapshot && !by_dump)
-			say("the rows were not compared: --verify does it");
-		else if (!by_dump && verify(from->snapshot, to->snapshot, true))
+	if (is_state(to, NOT_COMPARED))
+	{
+		/* the snapshots of the switch are gone with the run that made it */
+		bool		is_late = !from->snapshot;
+
+		if (is_late && verify_rows && !to->one_way)
+		{
+			say("%s: comparing the rows", shown);
+			open_readers();
+		}
+		if (!from->snapshot)
+			say("the rows were not compared%s", to->one_way ? "" : ": --verify does it");
+		else if (verify(from->snapshot, to->snapshot, !is_late))
 			stop(DIFFERENT, fmt("%s is moved, and rows differ", shown),
 				 "The lines above name them. The target serves the shards.",
 				 "--reverse brings them back; or repair the rows on the target.");
+		run(to, mark(to, from, "back", to->one_way));
 	}
 	say("%s: moved, the %s serves it; next%s: --finish%s", shown, to->name,
 		reverse ? ", with --from and --to exchanged" : "", to->one_way ? "" : ", or --reverse");

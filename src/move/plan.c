@@ -305,7 +305,8 @@ read_moves(Server *server, bool are_switched)
 				   *state = PQgetvalue(found, i, 3),
 				   *name = PQgetvalue(found, i, 4);
 		bool		is_moved = strcmp(state, "back") == 0;
-		bool		is_target = is_moved || strcmp(state, "switched") == 0;
+		bool		is_target = is_moved || strcmp(state, "switched") == 0
+			|| strcmp(state, NOT_COMPARED) == 0;
 		bool		is_left = strcmp(state, "left") == 0;
 		Server	   *other = find_server(PQgetvalue(found, i, 2));
 		Server	   *from = is_target ? other : server,

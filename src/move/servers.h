@@ -17,6 +17,9 @@
 #define NOT_NOW 8
 #define HOOK_FAILED 9
 
+/* the mark of a move that is cleaned up, until its rows are compared; then it is "back" */
+#define NOT_COMPARED "back, not compared"
+
 typedef struct Side
 {
 	const char *name;			/* "source" or "target" */

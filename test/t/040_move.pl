@@ -152,7 +152,7 @@ sub start
 		my $pid = fork // die;
 		push @{ $self->{pids} }, $pid;
 		next if $pid;
-		eval { work($self->{dir}, $who, $pause, map { $_->connstr($db) } @nodes) };
+		eval { work($self->{dir}, $who, $pause, map { ref ? $_->connstr($db) : $_ } @nodes) };
 		warn $@ if $@;
 		POSIX::_exit(0);
 	}
@@ -211,7 +211,7 @@ sub work
 			}
 			elsif ($state =~ /^(55000|3F000|42P01)$/)
 			{
-				$at = 1 - $at;
+				$at = ($at + 1) % @servers;
 				close $_ for @$in;
 				waitpid $psql, 0;
 				undef $psql;
@@ -786,8 +786,27 @@ is(() = $out =~ /^  only on the (?:source: row \(\d{19}\)|target: row \((?:7|\d{
 is(im(), 6, 'the same command switches, and finds them');
 like($out, qr/table insta5\.t differs/, '... by itself');
 is(places(), 'insta5 frozen insta5', '... and the target serves');
+is(im(), 6, '... the same command finds them again');
 new(q{UPDATE insta5.t SET n = 50 WHERE n = 1000; DELETE FROM insta5.t WHERE n = 7});
+old(q{SET session_replication_role = replica; DELETE FROM insta5.t
+	WHERE n = 51});
+is(im({ at => 'comparing' }), -1, 'killed while rows are compared');
+is(im('--status'), 0, '... --status');
+like($out, qr/next:    run the command again, which compares the rows/, '... says so');
+is(im(), 0, '... and the same command compares them');
+like($out, qr/verified: \d tables, 98 rows/, '... all');
+is(im(), 0, '... once');
+unlike($out, qr/verified/, '... and not again');
 ends('rows');
+fresh('late');
+is(im({ at => 'comparing' }, 'insta5'), -1, 'killed while rows are compared');
+is(im('--reverse'), 0, '... it goes back');
+is(places(), 'insta5 insta5 frozen', '... to the source');
+is(im('--cancel'), 0, '... and ends');
+is(im({ at => 'comparing' }, 'insta5', '--one-way'), -1, 'killed again, without a way back');
+is(im(), 0, '... it ends');
+like($out, qr/the rows were not compared\n/, '... and says that it cannot compare');
+ends('late');
 
 # Everything that would stop it, in one list
 fresh('listed', q{
@@ -1035,7 +1054,51 @@ is(im('--check-only', 'insta5'), 5, 'from one edition to the other');
 like($out, qr/! the source has the SQL edition 1\.0, and the target the extension 1\.0/,
 	'... is refused');
 
+# To a server with the extension: the shard moves in its edition, and becomes one of the extension
+# there, as the page says, while clients write.  From there it moves to a database that had the
+# extension already.
+fresh('converted', $schema =~ s/SELECT instaid\.create_shard.*//r
+	=~ s/CREATE SEQUENCE insta5\.(\w+)/SELECT instaid.add_sequence('insta5', '$1')/r,
+	install => SqlEdition::changed());
+$new->safe_psql('postgres', 'CREATE DATABASE extended');
+$new->safe_psql('extended', q{CREATE EXTENSION instaid; SELECT instaid.create_shard('insta6', 6)});
+$writers = Writers->start(4, 0.01, $old, $new, $new->connstr('extended'));
+is(im('insta5', @slow), 0, 'the SQL edition, while clients write');
+{
+	my ($convert, $used, $drop) = section_blocks('docs/sql-edition.md', 'To the extension');
+	my ($file) = $convert->{text} =~ /^(\\i .*)/m;
+	my $said;
+	# a deadlock with clients can take the file, which the page says to repeat
+	for my $text ($convert->{text}, ($file) x 30)
+	{
+		$new->psql($db, $text, on_error_stop => 0, stderr => \$said);
+		note($said) if $said;
+		last if new(q{SELECT count(*) FROM instaid.audit() WHERE code = 'sql_edition_shard'}) eq 0;
+	}
+	is(new(q{SELECT schema_name, frozen FROM instaid.shards}), 'insta5|f',
+		'... becomes the extension on the target');
+	sleep(0.3);
+	is(im('--reverse'), 6, '... from which it does not go back');
+	is(im('--finish'), 0, '... --finish');
+	is(left(), ' ', '... and nothing is left');
+	new($drop->{text});
+}
+@through{'from', 'to'} = ($new->connstr($db), $new->connstr('extended'));
+is(im('insta5', @slow), 0, '... and moves to a database that had the extension');
+sleep(0.3);
+is(im('--finish'), 0, '... --finish');
+%through = ();
+$db = 'extended';
+$sum = $writers->stop($new);
+is($sum->{wrong}, '', "... none of $sum->{count} transactions is lost, and none came twice");
+is(join(' ', grep { !/^(55000|3F000|42P01|40P01)$/ } keys %{ $sum->{errors} }), '',
+	'... and the clients saw no other error than that of a frozen shard, and deadlocks');
+is(new(q{SELECT count(*) FROM (SELECT id < lag(id) OVER (PARTITION BY who ORDER BY n) AS less
+	FROM insta5.photos WHERE who > 0) AS s WHERE less}), 0, '... and IDs increase');
+is(new($left), '', '... and nothing is left');
+
 # Usage
+$db = 'edition';
 is(im('nothing'), 5, 'no such shard');
 for my $none ('nothing', 'no%')
 {
