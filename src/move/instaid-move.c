@@ -409,6 +409,8 @@ check(void)
 		say("--dump: writes will be refused while all of that is copied and compared");
 	else
 		faults_of(from, CHECK_PUBLISHER, shards, tables);
+	/* no query tells how much is free */
+	fault('-', fmt("the target needs %s of free disk or more, which is not checked", size));
 	faults_of(from, CHECK_SOURCE, shards, NULL);
 	dependants = query(from, DEPENDANTS, shards, NULL);
 	for (int i = 0; i < PQntuples(dependants); i++)

@@ -107,6 +107,8 @@ is(im('--dump', $_), 2, "--dump and $_") for '--prepare', '--switch', '--reverse
 is(im('--dump', '--check-only', 'insta5'), 0, 'with --dump, nothing is in the way');
 like($out, qr/insta5: 6 tables, [\d.]+ [kM]B\n.*writes will be refused while all of that is copied/,
 	'... and the size of what is copied is told');
+like($out, qr/^  - the target needs [\d.]+ [kM]B of free disk or more, which is not checked$/m,
+	'... and the disk that it needs');
 is(left(), '', '... and nothing was changed');
 $new->safe_psql('postgres', 'REVOKE CREATE ON DATABASE postgres FROM own');
 is(im('--dump', '--check-only', 'insta5'), 5, 'a role that may not create schemas on the target');
