@@ -383,7 +383,7 @@ like($router->safe_psql('postgres',
 	'dblink decides who may ask a server');
 
 my ($section) = slurp_file('docs/reference.md') =~ /^### audit_servers\n(.*?)^##/ms;
-is_deeply({ $section =~ /^\| `(\w+)` \|.*\| (\w+) \|$/mg }, \%severity,
+is_deeply({ $section =~ /^\| `(\w+)` \| (\w+) \|/mg }, \%severity,
 	'the reference has all findings, with their severities');
 
 done_testing();
