@@ -146,7 +146,7 @@ if ($plots)
 	{
 		my ($name, $measure, $work, $unit) = @$block;
 		print "\$$name << EOD\n";
-		printf qq("%s" %g\n), $_ =~ s/,? |(?<=_)/\\n/gr,
+		printf qq("%s" %g\n), $_,
 		  median(values_of($measure, work => $work, generator => $_)) / $unit
 		  for generators(work => $work);
 		print "EOD\n";
