@@ -327,6 +327,43 @@ lock(Side *side)
 	free(number);
 }
 
+/* Does a side have the extension, and the other one the SQL edition, of one version? */
+static bool
+is_mixed(void)
+{
+	static int	is_known = -1;
+
+	if (is_known < 0)
+	{
+		char	   *editions[2] = {value(from, EDITION, NULL, NULL), value(to, EDITION, NULL, NULL)};
+
+		/* "no instaid" has no version */
+		is_known = strcmp(editions[0], editions[1]) != 0
+			&& strcmp(strrchr(editions[0], ' '), strrchr(editions[1], ' ')) == 0;
+		free(editions[0]);
+		free(editions[1]);
+	}
+	return is_known;
+}
+
+/* The sequences that issue IDs on one side or the other, if these have different editions; or null */
+static char *
+id_sequences(void)
+{
+	char	   *of_source,
+			   *of_target,
+			   *both;
+
+	if (!is_mixed())
+		return NULL;
+	of_source = value(from, ID_SEQUENCES, shards, NULL);
+	of_target = value(to, ID_SEQUENCES, shards, NULL);
+	both = value(from, "SELECT ($1::text[] || $2::text[])::text", of_source, of_target);
+	free(of_source);
+	free(of_target);
+	return both;
+}
+
 /*
  * Compare the definitions, on both sides at the same time.  This is also done while writes are
  * refused, and to plan the query takes longer than to run it.
@@ -336,15 +373,17 @@ compare_definitions(void)
 {
 	static bool is_prepared = false;
 	bool		is_same = PQserverVersion(from->conn) / 10000 == PQserverVersion(to->conn) / 10000;
-	const char *values[] = {shards, is_same ? "t" : "f"};
+	char	   *sequences = id_sequences();
+	const char *values[] = {shards, is_same ? "t" : "f", sequences};
 	PGresult   *of_source;
 
 	for (int i = 0; i < 2 && !is_prepared; i++)
-		PQclear(PQprepare((i ? to : from)->conn, "definitions", DEFINITIONS, 2, NULL));
+		PQclear(PQprepare((i ? to : from)->conn, "definitions", DEFINITIONS, 3, NULL));
 	is_prepared = true;
-	PQsendQueryPrepared(from->conn, "definitions", 2, values, NULL, NULL, 0);
-	PQsendQueryPrepared(to->conn, "definitions", 2, values, NULL, NULL, 0);
+	PQsendQueryPrepared(from->conn, "definitions", 3, values, NULL, NULL, 0);
+	PQsendQueryPrepared(to->conn, "definitions", 3, values, NULL, NULL, 0);
 	of_source = answer(from, from->conn);
+	free(sequences);
 	return print_lines(differences(of_source, answer(to, to->conn)), 20);
 }
 
@@ -417,11 +456,16 @@ check(void)
 		fault('!', fmt("%s of the source uses the shards, and stays: drop it",
 					   PQgetvalue(dependants, i, 0)));
 	PQclear(dependants);
-	if (strcmp(editions[0], editions[1]) != 0)
-		fault('!', fmt("the source has %s, and the target %s: install the same there, or in another"
-					   " database", editions[0], editions[1]));
+	if (strcmp(editions[0], editions[1]) != 0 && !is_mixed())
+		fault('!', fmt("the source has %s, and the target %s: install the same version there",
+					   editions[0], editions[1]));
 	else
 		faults_of(to, CHECK_TARGET, shards, ids);
+	if (is_mixed())
+	{
+		faults_of(from, CHECK_OTHER_EDITION, shards, NULL);
+		faults_of(to, CHECK_OWNERS, value(from, OWNERS, shards, NULL), NULL);
+	}
 	if (!by_dump)
 		faults_of(to, CHECK_SUBSCRIBER, NULL, NULL);
 	if (versions[1] / 10000 < versions[0] / 10000)
@@ -659,9 +703,22 @@ dump(const char *section)
 	if (PQserverVersion(to->conn) < 170000
 		&& (key = strstr(text, "\nSET transaction_timeout = 0;")))
 		memcpy(key + 1, "--", 2);
+	/* the target lacks this language, and does not look into functions until it has made its own */
+	for (char *at = text; is_mixed() && (at = strstr(at, "\n    LANGUAGE instaid ")); at++)
+		memcpy(at + 14, "plpgsql", 7);
 	PQclear(names);
 	free(args);
 	return text;
+}
+
+/* After a dump: what it has set, and the edition of what it has made */
+static bool
+adapt(bool has_made_shards)
+{
+	return try(to, "SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;"
+			   " SET check_function_bodies = on; SET client_encoding = 'UTF8'")
+		&& (!has_made_shards || !is_mixed()
+			|| (run_each(to, CONVERT, shards, NULL) && run_each(to, DROP_OLD_FUNCTIONS, shards, NULL)));
 }
 
 /*
@@ -683,12 +740,10 @@ define(void)
 	text = dump("--schema-only");
 	step("dumped");
 	run(to, "BEGIN");
-	if (!try(to, text))
+	if (!try(to, text) || !adapt(true))
 		stop(DIFFERENT, "the definitions do not fit the target", to->error,
 			 "Create there what is missing, or have the pg_dump of the source's version first in PATH,"
 			 " and run the same command again, or --cancel.");
-	run(to, "SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;"
-		" SET check_function_bodies = on");
 	if (!run_each(to, FREEZE, shards, NULL))
 		stop(FAILED, "cannot freeze the shards on the target", to->error,
 			 "Run the same command again, or --cancel.");
@@ -1079,9 +1134,7 @@ restore(const char *section)
 	bool		good = try(to, text);
 
 	free(text);
-	/* what the dump has set */
-	return good && try(to, "SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;"
-					   " SET check_function_bodies = on; SET client_encoding = 'UTF8'");
+	return good && adapt(strcmp(section, "--section=post-data") != 0);
 }
 
 /* Would the definitions arrive as they are?  This is seen before writes are refused. */
@@ -1224,9 +1277,12 @@ attempt(int *status, char **why)
 	/* what was created since: nobody may be creating, and both sides have the same */
 	if ((text = value(from, CREATORS, shards, NULL)))
 		return *why = fmt("session %s creates something in the schema", text), false;
-	if (!(result = try_query(from, "SELECT (" SEQUENCES "), EXISTS (" MISSING_GUARDS ")", shards, NULL)))
+	if (!(result = try_query(from, "SELECT p.*, EXISTS (" MISSING_GUARDS ") FROM (" POSITIONS ") AS p",
+							 shards, id_sequences())))
 		return *why = from->error, false;
-	if (PQgetvalue(result, 0, 1)[0] == 't')
+	if (PQgetvalue(result, 0, 1)[0] == 'f')
+		return *why = "the position of a sequence cannot be read", false;
+	if (PQgetvalue(result, 0, 2)[0] == 't')
 		return *why = "a table was created that has no guard", false;
 	if (compare_definitions())
 		return *status = DIFFERENT, *why = "the definitions differ", false;

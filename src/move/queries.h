@@ -143,27 +143,67 @@
 #define EXISTING \
 	"SELECT string_agg(nspname, ', ') FROM pg_namespace WHERE nspname = ANY ($1::text[])"
 
-/* after the thaw, which can have set the value higher */
-#define SEQUENCES \
-	"SELECT string_agg(format('SELECT setval(%1$L, %4$s(%2$s, pg_sequence_last_value(%1$L)))'," \
-	" s.name, s.last, NULL, CASE WHEN s.up THEN 'greatest' ELSE 'least' END), ';')" \
-	" FROM (SELECT format('%I.%I', n.nspname, c.relname), pg_sequence_last_value(c.oid)," \
-	"       q.seqincrement > 0 FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid" \
+/* the sequences that issue the IDs of the shards */
+#define ID_SEQUENCES \
+	"SELECT COALESCE(array_agg(q::regclass::text), '{}')::text FROM unnest($1::text[]) AS s" \
+	" CROSS JOIN LATERAL instaid._shard_sequences(s) AS q"
+
+/*
+ * The commands that carry the positions of sequences to the other side, after the thaw, which can
+ * have set them higher; and whether all could be read.  $2: the sequences of IDs, if the sides have
+ * different editions, whose sequences do not count in the same way; else null.
+ */
+#define POSITIONS \
+	"SELECT string_agg(command, ';') AS commands, bool_and(command IS NOT NULL) AS are_read FROM (" \
+	"SELECT CASE WHEN s.name = ANY ($2::text[]) THEN" \
+	"  (SELECT CASE WHEN p.is_read AND p.last IS NULL THEN 'SELECT' WHEN p.is_read THEN" \
+	"    format('SELECT instaid.advance_past(%L, %s, %L)', s.name, p.last, i.epoch) END" \
+	"   FROM instaid._list_shards() AS i CROSS JOIN LATERAL" \
+	"    instaid._position(s.oid, i.shard_id, i.epoch) AS p WHERE i.schema_name = s.schema)" \
+	"  ELSE format('SELECT setval(%1$L, %3$s(%2$s, pg_sequence_last_value(%1$L)))', s.name, s.last," \
+	"   CASE WHEN s.up THEN 'greatest' ELSE 'least' END) END" \
+	" FROM (SELECT c.oid, n.nspname, format('%I.%I', n.nspname, c.relname)," \
+	"       pg_sequence_last_value(c.oid), q.seqincrement > 0" \
+	"       FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid" \
 	"       JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
-	"       WHERE n.nspname = ANY ($1::text[])) AS s (name, last, up)" \
-	" WHERE s.last IS NOT NULL"
+	"       WHERE n.nspname = ANY ($1::text[])) AS s (oid, schema, name, last, up)" \
+	" WHERE s.last IS NOT NULL) AS p (command)"
 
 #define UNANALYZED \
 	"SELECT format('ANALYZE %I.%I', n.nspname, c.relname) " TABLES " AND c.reltuples < 0"
 
+/* What an edition makes of a shard: its functions, the type of their argument, and a lock */
+#define MAKERS \
+	"(SELECT p.oid FROM pg_proc AS p LEFT JOIN pg_type AS t ON t.oid = p.proargtypes[p.pronargs - 1]" \
+	"  WHERE p.pronamespace IN " OURS " AND (p.proname, p.pronargs) IN" \
+	"   (('next_id', 0), ('next_id', 1), ('next_ids', 2))" \
+	"  AND (p.pronargs = 0 OR t.typname IN ('regclass', 'id_sequence')))"
+#define ARGUMENT_TYPES \
+	"(SELECT t.oid FROM pg_type AS t WHERE t.typnamespace IN " OURS \
+	" AND t.typname = 'id_sequence' AND t.typtype = 'd')"
+#define LOCKS \
+	"(SELECT c.oid FROM pg_class AS c WHERE c.relnamespace IN " OURS \
+	" AND c.relname = 'id_sequence_lock' AND c.relkind = 'v')"
+/* Has this database the extension?  It can have what is left of the SQL edition, too. */
+#define IS_EXTENSION "EXISTS (SELECT FROM pg_language WHERE lanname = 'instaid')"
+
 /*
  * Definitions, one to a line, in the order of bytes.  $2: whether both servers have one major
- * version, and thus one way to write expressions and rights.
+ * version, and thus one way to write expressions and rights.  $3: the sequences of IDs, if the sides
+ * have different editions; else null.  Then what the editions make is left out, with the rights on
+ * these sequences and their comments.  A line of its own tells who can take IDs.
  */
 #define ACL(acl, kind, owner) \
 	"CASE WHEN $2::boolean THEN (SELECT string_agg(a::text, ' ' ORDER BY a::text COLLATE \"C\")" \
 	" FROM unnest(COALESCE(" acl ", acldefault('" kind "', " owner "))) AS a) END"
 #define IF_SAME(text) "CASE WHEN $2::boolean THEN " text " END"
+#define OF_BOTH(oid, made) " AND ($3::text[] IS NULL OR " oid " NOT IN " made ")"
+#define IS_ID_SEQUENCE "COALESCE(format('%I.%I', n.nspname, c.relname) = ANY ($3::text[]), false)"
+/* a default, in which a sequence is not cast to the type of the SQL edition */
+#define DEFAULT \
+	"CASE WHEN $3::text[] IS NULL THEN pg_get_expr(e.adbin, e.adrelid) ELSE regexp_replace(" \
+	"pg_get_expr(e.adbin, e.adrelid), format('[(](''(?:[^'']|'''')*''::regclass)[)]::%s[.]id_sequence'," \
+	" regexp_replace(quote_ident(n.nspname), '(\\W)', '\\\\\\1', 'g')), '\\1', 'g') END"
 #define COMMENT_OF(catalog, oid) \
 	" || COALESCE(' comment ' || quote_literal(obj_description(" oid ", '" catalog "')), '')"
 #define OUR_CLASS \
@@ -185,16 +225,18 @@
 	"  CASE WHEN c.relkind IN ('v', 'm') THEN " IF_SAME("md5(pg_get_viewdef(c.oid))") " END," \
 	"  (SELECT format('by %s%s', q.seqincrement, CASE WHEN q.seqcycle THEN ' cycle' END)" \
 	"   FROM pg_sequence AS q WHERE q.seqrelid = c.oid)," \
-	"  CASE WHEN c.relkind = 'S' THEN " ACL("c.relacl", "s", "c.relowner") \
+	"  CASE WHEN " IS_ID_SEQUENCE " THEN NULL" \
+	"       WHEN c.relkind = 'S' THEN " ACL("c.relacl", "s", "c.relowner") \
 	"       WHEN c.relkind <> 'c' THEN " ACL("c.relacl", "r", "c.relowner") " END)" \
-	COMMENT_OF("pg_class", "c.oid") " FROM pg_class AS c" OUR_CLASS \
-	"  AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c')" \
+	COMMENT_OF("pg_class", "CASE WHEN NOT " IS_ID_SEQUENCE " THEN c.oid END") \
+	"  FROM pg_class AS c" OUR_CLASS " AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c')" \
+	OF_BOTH("c.oid", LOCKS) \
 	" UNION ALL SELECT concat_ws(' ', 'column', format('%I.%I.%I', n.nspname, c.relname, a.attname)," \
 	"  format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'not null' END," \
 	"  (SELECT 'collate ' || l.collname FROM pg_collation AS l WHERE l.oid = a.attcollation)," \
 	"  nullif('generated ' || a.attgenerated::text, 'generated ')," \
 	"  nullif('identity ' || a.attidentity::text, 'identity ')," \
-	"  (SELECT 'default ' || pg_get_expr(e.adbin, e.adrelid) FROM pg_attrdef AS e" \
+	"  (SELECT 'default ' || " DEFAULT " FROM pg_attrdef AS e" \
 	"   WHERE e.adrelid = a.attrelid AND e.adnum = a.attnum)," \
 	"  (SELECT string_agg(o, ' ') FROM unnest(a.attoptions) AS o WHERE o ~ '^n_distinct')," \
 	"  'comment ' || quote_literal(col_description(c.oid, a.attnum))," \
@@ -202,6 +244,7 @@
 	"              FROM unnest(a.attacl) AS x)") ")" \
 	"  FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid" OUR_CLASS \
 	"  AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c') AND a.attnum > 0 AND NOT a.attisdropped" \
+	OF_BOTH("c.oid", LOCKS) \
 	" UNION ALL SELECT concat_ws(' ', 'constraint'," \
 	"  format('%I.%I.%I', n.nspname, c.relname, k.conname), pg_get_constraintdef(k.oid))" \
 	COMMENT_OF("pg_constraint", "k.oid") " FROM pg_constraint AS k JOIN pg_class AS c" \
@@ -231,6 +274,22 @@
 	"  " ACL("p.proacl", "f", "p.proowner") ")" COMMENT_OF("pg_proc", "p.oid") \
 	"  FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang" \
 	"  WHERE p.pronamespace IN " OURS " AND p.proname <> 'instaid_move_guard'" \
+	OF_BOTH("p.oid", MAKERS) \
+	" UNION ALL SELECT format('IDs of %I for %s', n.nspname, string_agg(" \
+	"  CASE u.role WHEN 0 THEN 'public' ELSE pg_get_userbyid(u.role) END, ' '" \
+	"  ORDER BY pg_get_userbyid(u.role) COLLATE \"C\"))" \
+	"  FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang" \
+	"  JOIN pg_namespace AS n ON n.oid = p.pronamespace" \
+	"  CROSS JOIN LATERAL (SELECT ARRAY(SELECT q FROM instaid._shard_sequences(n.nspname) AS q)) AS s (s)" \
+	"  CROSS JOIN LATERAL (" \
+	"   SELECT grantee FROM aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) UNION" \
+	"   SELECT x.grantee FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x" \
+	"   WHERE c.oid = ANY (s.s)) AS u (role)" \
+	"  WHERE $3::text[] IS NOT NULL AND p.oid IN " MAKERS " AND p.proname = 'next_id'" \
+	"  AND p.pronargs = CASE l.lanname WHEN 'instaid' THEN 0 ELSE 1 END AND u.role <> p.proowner" \
+	"  AND has_function_privilege(u.role, p.oid, 'EXECUTE') AND (p.prosecdef OR EXISTS (" \
+	"   SELECT FROM unnest(s.s) AS q WHERE has_sequence_privilege(u.role, q, 'USAGE, UPDATE')))" \
+	"  GROUP BY n.nspname" \
 	" UNION ALL SELECT concat_ws(' ', 'type', t.oid::regtype, 'of', pg_get_userbyid(t.typowner)," \
 	"  CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) END," \
 	"  (SELECT string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder)" \
@@ -238,6 +297,7 @@
 	"  (SELECT string_agg(pg_get_constraintdef(k.oid), ' ' ORDER BY k.conname COLLATE \"C\")" \
 	"   FROM pg_constraint AS k WHERE k.contypid = t.oid))" \
 	"  FROM pg_type AS t WHERE t.typnamespace IN " OURS " AND t.typtype IN ('d', 'e', 'r')" \
+	OF_BOTH("t.oid", ARGUMENT_TYPES) \
 	") AS definitions (d) ORDER BY d COLLATE \"C\""
 
 /* What DROP SCHEMA ... CASCADE would drop outside of the schemas */
@@ -344,7 +404,7 @@
 	"  FROM instaid.shards AS s JOIN pg_class AS c ON c.oid = s.sequence" \
 	"  WHERE s.schema_name = ANY ($1::text[])" \
 	"  AND c.relowner <> (SELECT oid FROM pg_roles WHERE rolname = current_user)" \
-	"  AND to_regnamespace('instaid_sql') IS NOT NULL" \
+	"  AND NOT " IS_EXTENSION \
 	" UNION ALL SELECT '!a prepared transaction, ' || quote_literal(gid) || ', is open since ' || prepared" \
 	"  || ': the slot would wait for it; COMMIT PREPARED or ROLLBACK PREPARED' FROM pg_prepared_xacts" \
 	" UNION ALL SELECT format('!%s and its child %s are not both in the moved schemas: detach one, or" \
@@ -462,6 +522,43 @@
 	" UNION ALL SELECT '!' || current_user || ' may not create schemas on the target: GRANT CREATE ON" \
 	" DATABASE' WHERE NOT has_database_privilege(current_database(), 'CREATE')"
 
+/* to the other edition: what would go on with functions that it has not, and columns of its types */
+#define CHECK_OTHER_EDITION \
+	"SELECT format('!%s uses a function of its shard, which the other edition makes anew: drop it, and" \
+	" create it again after --finish', pg_describe_object(d.classid, d.objid, 0))" \
+	"  FROM pg_depend AS d WHERE d.deptype = 'n'" \
+	"  AND (d.refclassid = 'pg_proc'::regclass AND d.refobjid IN " MAKERS \
+	"   OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN " ARGUMENT_TYPES ")" \
+	"  AND NOT (d.classid = 'pg_proc'::regclass AND d.objid IN " MAKERS ")" \
+	"  AND NOT (d.classid = 'pg_attrdef'::regclass AND EXISTS (SELECT FROM pg_attrdef AS a" \
+	"   JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_proc AS p ON p.pronamespace = c.relnamespace" \
+	"   AND p.proowner = c.relowner WHERE a.oid = d.objid AND p.oid IN " MAKERS "))" \
+	" UNION ALL SELECT format('!schema %I has the type id_sequence of an earlier move: DROP FUNCTION" \
+	" %1$I.sql_edition_next_id, %1$I.sql_edition_next_ids; DROP DOMAIN %1$I.id_sequence', n.nspname)" \
+	"  FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace" \
+	"  WHERE t.oid IN " ARGUMENT_TYPES " AND " IS_EXTENSION \
+	" UNION ALL SELECT format('!column %I of %s is an instaid.id, which only the extension has: ALTER" \
+	" TABLE %2$s ALTER %1$I TYPE bigint', a.attname, c.oid::regclass)" \
+	"  FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid" \
+	"  WHERE c.relnamespace IN " OURS " AND c.relkind IN ('r', 'p') AND NOT c.relispartition" \
+	"  AND a.atttypid = to_regtype('instaid.id')" \
+	" UNION ALL SELECT format('!column %I of %s defaults to %s, which only the extension has: let it" \
+	" default to %I.next_id()', t.attname, c.oid::regclass, p.oid::regprocedure, n.nspname)" \
+	"  FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid" \
+	"  JOIN pg_attrdef AS a ON a.oid = d.objid JOIN pg_class AS c ON c.oid = a.adrelid" \
+	"  JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
+	"  JOIN pg_attribute AS t ON t.attrelid = c.oid AND t.attnum = a.adnum" \
+	"  WHERE d.refclassid = 'pg_proc'::regclass AND d.classid = 'pg_attrdef'::regclass" \
+	"  AND p.pronamespace = 'instaid'::regnamespace AND p.proname IN ('next_id', 'next_ids')" \
+	"  AND c.relnamespace IN " OURS
+#define OWNERS \
+	"SELECT array_agg(DISTINCT pg_get_userbyid(proowner))::text FROM pg_proc WHERE oid IN " MAKERS
+/* $1: these, for the target */
+#define CHECK_OWNERS \
+	"SELECT format('!the shards belong to %I, and in the SQL edition nobody else can make them: connect" \
+	" as %1$I to the target', o) FROM unnest($1::text[]) AS o" \
+	"  WHERE o <> current_user AND NOT " IS_EXTENSION
+
 /* the way back */
 #define CHECK_BACK_TARGET \
 	"SELECT '!wal_level of the target is ' || current_setting('wal_level') || ': set it to logical, and" \
@@ -470,8 +567,10 @@
 	" max_replication_slots, and restart, or move with --one-way' FROM pg_replication_slots" \
 	"  HAVING count(*) >= current_setting('max_replication_slots')::integer"
 
+/* pg_tle makes an extension of the SQL edition, which has no language */
 #define EDITION \
-	"SELECT COALESCE((SELECT 'the extension ' || extversion FROM pg_extension WHERE extname = 'instaid')," \
+	"SELECT COALESCE((SELECT 'the extension ' || extversion FROM pg_extension WHERE extname = 'instaid'" \
+	"  AND " IS_EXTENSION ")," \
 	" (SELECT 'the SQL edition ' || substring(obj_description(oid, 'pg_namespace'), '([0-9.]+), SQL')" \
 	"  FROM pg_namespace WHERE nspname = 'instaid_sql'), 'no instaid')"
 #define EDITION_OWNER \
@@ -480,6 +579,14 @@
 #define ENCODING \
 	"SELECT concat_ws(', ', pg_encoding_to_char(encoding), datcollate, datctype)" \
 	" FROM pg_database WHERE datname = current_database()"
+
+/* Make the shards, which a dump of the other edition has made, shards of this one. */
+#define CONVERT \
+	"SELECT format('SELECT instaid._convert_shard(%L)', s) FROM unnest($1::text[]) AS s"
+/* what a shard of the SQL edition that is in use goes on with meanwhile */
+#define DROP_OLD_FUNCTIONS \
+	"SELECT format('DROP FUNCTION %1$I.sql_edition_next_id, %1$I.sql_edition_next_ids;" \
+	" DROP DOMAIN %1$I.id_sequence', s) FROM unnest($1::text[]) AS s WHERE " IS_EXTENSION
 
 /* How a copy goes */
 #define PROGRESS \
