@@ -506,8 +506,9 @@ DECLARE
     functions oid[];
     sequences regclass[];
     defaults text;
+    drops text;
     users text;
-    others text;
+    grantees text;
 BEGIN
     SELECT p.proowner::regrole AS owner, d.refobjid::regclass AS sequence, m[1]::integer AS id,
            m[2]::bigint AS epoch_ms, f.oid AS next_id, f.prosecdef,
@@ -538,7 +539,8 @@ BEGIN
                                 AND d.refclassid = 'pg_class'::regclass
              JOIN pg_class AS q ON q.oid = d.refobjid AND q.relkind = 'S'
         WHERE f.classid = 'pg_attrdef'::regclass AND f.refclassid = 'pg_proc'::regclass
-          AND f.refobjid = ANY (functions) AND q.oid <> shard.sequence
+          AND f.refobjid = instaid._find_function(schema_name, 'next_id', '2205')
+          AND q.oid <> shard.sequence
           AND q.relowner = shard.owner ORDER BY 1);
     SELECT string_agg(CASE u.role WHEN 0 THEN 'PUBLIC' ELSE u.role::regrole::text END, ', ')
     INTO users
@@ -559,26 +561,26 @@ BEGIN
                              a.attname, pg_get_expr(d.adbin, d.adrelid)), '; '),
            string_agg(format('ALTER TABLE ONLY %s ALTER %I DROP DEFAULT', c.oid::regclass,
                              a.attname), '; ')
-    INTO defaults, others
+    INTO defaults, drops
     FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid AND c.relowner = shard.owner
          JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE d.oid IN (SELECT f.objid FROM pg_depend AS f
                     WHERE f.classid = 'pg_attrdef'::regclass
                       AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = ANY (functions));
-    EXECUTE concat_ws('; ', others, (
+    EXECUTE concat_ws('; ', drops, (
         SELECT 'DROP FUNCTION ' || string_agg(instaid._signature(f), ', ')
         FROM unnest(functions) AS f));
 
     PERFORM instaid._check_new_shard(schema_name, shard.id, to_timestamp(shard.epoch_ms / 1000.0));
     SELECT string_agg(DISTINCT CASE x.grantee WHEN 0 THEN 'PUBLIC'
                                               ELSE x.grantee::regrole::text END, ', ')
-    INTO others
+    INTO grantees
     FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
     WHERE c.oid = ANY (sequences) AND x.grantee <> c.relowner;
     FOR i IN 1 .. cardinality(sequences) LOOP
-        IF others IS NOT NULL THEN
+        IF grantees IS NOT NULL THEN
             EXECUTE format('REVOKE USAGE, UPDATE ON SEQUENCE %s FROM %s CASCADE', sequences[i],
-                           others);
+                           grantees);
         END IF;
         PERFORM instaid._prepare_sequence(sequences[i], shard.id, shard.epoch_ms, false);
     END LOOP;

@@ -462,10 +462,8 @@ check(void)
 	else
 		faults_of(to, CHECK_TARGET, shards, ids);
 	if (is_mixed())
-	{
 		faults_of(from, CHECK_OTHER_EDITION, shards, NULL);
-		faults_of(to, CHECK_OWNERS, value(from, OWNERS, shards, NULL), NULL);
-	}
+	faults_of(to, CHECK_OWNERS, value(from, OWNERS, shards, NULL), NULL);
 	if (!by_dump)
 		faults_of(to, CHECK_SUBSCRIBER, NULL, NULL);
 	if (versions[1] / 10000 < versions[0] / 10000)
@@ -703,6 +701,15 @@ dump(const char *section)
 	if (PQserverVersion(to->conn) < 170000
 		&& (key = strstr(text, "\nSET transaction_timeout = 0;")))
 		memcpy(key + 1, "--", 2);
+	/* the guards are of the role that makes the shards there */
+	for (char *at = text; (at = strstr(at, ".instaid_move_guard() OWNER TO ")); at++)
+	{
+		for (key = at; key > text && key[-1] != '\n';)
+			key--;
+		if (strncmp(key, "ALTER FUNCTION ", 15) == 0)
+			memcpy(key, "--", 2);
+	}
+
 	/* the target lacks this language, and does not look into functions until it has made its own */
 	for (char *at = text; is_mixed() && (at = strstr(at, "\n    LANGUAGE instaid ")); at++)
 		memcpy(at + 14, "plpgsql", 7);
@@ -711,7 +718,7 @@ dump(const char *section)
 	return text;
 }
 
-/* After a dump: what it has set, and the edition of what it has made */
+/* After a dump: undo what it has set, and let what it has made be shards of the target's edition. */
 static bool
 adapt(bool has_made_shards)
 {

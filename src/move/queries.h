@@ -158,8 +158,7 @@
 	"SELECT CASE WHEN s.name = ANY ($2::text[]) THEN" \
 	"  (SELECT CASE WHEN p.is_read AND p.last IS NULL THEN 'SELECT' WHEN p.is_read THEN" \
 	"    format('SELECT instaid.advance_past(%L, %s, %L)', s.name, p.last, i.epoch) END" \
-	"   FROM instaid._list_shards() AS i CROSS JOIN LATERAL" \
-	"    instaid._position(s.oid, i.shard_id, i.epoch) AS p WHERE i.schema_name = s.schema)" \
+	"   FROM instaid._position(s.oid, i.shard_id, i.epoch) AS p)" \
 	"  ELSE format('SELECT setval(%1$L, %3$s(%2$s, pg_sequence_last_value(%1$L)))', s.name, s.last," \
 	"   CASE WHEN s.up THEN 'greatest' ELSE 'least' END) END" \
 	" FROM (SELECT c.oid, n.nspname, format('%I.%I', n.nspname, c.relname)," \
@@ -167,6 +166,8 @@
 	"       FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid" \
 	"       JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
 	"       WHERE n.nspname = ANY ($1::text[])) AS s (oid, schema, name, last, up)" \
+	" LEFT JOIN (SELECT * FROM instaid._list_shards() WHERE $2::text[] IS NOT NULL) AS i" \
+	"  ON i.schema_name = s.schema" \
 	" WHERE s.last IS NOT NULL) AS p (command)"
 
 #define UNANALYZED \
@@ -400,7 +401,7 @@
 	" UNION ALL SELECT '!' || current_user || ' may not create publications on the source: GRANT CREATE ON" \
 	" DATABASE' WHERE NOT has_database_privilege(current_database(), 'CREATE')" \
 	" UNION ALL SELECT format('!schema %I belongs to %s, and in the SQL edition nobody else can freeze" \
-	" this shard: connect as %2$s to both sides', s.schema_name, c.relowner::regrole)" \
+	" this shard: connect as %2$s to the source', s.schema_name, c.relowner::regrole)" \
 	"  FROM instaid.shards AS s JOIN pg_class AS c ON c.oid = s.sequence" \
 	"  WHERE s.schema_name = ANY ($1::text[])" \
 	"  AND c.relowner <> (SELECT oid FROM pg_roles WHERE rolname = current_user)" \
@@ -524,8 +525,8 @@
 
 /* to the other edition: what would go on with functions that it has not, and columns of its types */
 #define CHECK_OTHER_EDITION \
-	"SELECT format('!%s uses a function of its shard, which the other edition makes anew: drop it, and" \
-	" create it again after --finish', pg_describe_object(d.classid, d.objid, 0))" \
+	"SELECT format('!%s uses a function or the type of its shard, which the other edition makes anew: drop" \
+	" it, and create it again after --finish', pg_describe_object(d.classid, d.objid, d.objsubid))" \
 	"  FROM pg_depend AS d WHERE d.deptype = 'n'" \
 	"  AND (d.refclassid = 'pg_proc'::regclass AND d.refobjid IN " MAKERS \
 	"   OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN " ARGUMENT_TYPES ")" \

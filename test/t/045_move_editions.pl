@@ -2,7 +2,7 @@
 # role can do what it could, and nothing else differs.  What is the same in one edition is in
 # 040_move.pl, 042_move_dump.pl and 043_move_plan.pl.
 #
-# FULL=1 kills each step in both directions, with and without --dump
+# FULL=1 kills at every step, and goes to and fro more often
 
 use strict;
 use warnings;
@@ -32,7 +32,9 @@ my $stepping = PostgreSQL::Test::Utils::tempdir . '/instaid-move';
 }
 my %edition = (extension => 'CREATE EXTENSION instaid', SQL => SqlEdition::changed());
 
-my ($db, $from, $to, $user) = ('postgres', $old, $new, '');
+my ($db, $from, $to) = ('postgres', $old, $new);
+# the role to connect as, by the name of the server
+my %user = (a => '', b => '');
 my ($out, $err);
 
 # Run the program; returns its exit status, and sets $out and $err.
@@ -43,8 +45,8 @@ sub im
 	my %at = ref $args[0] ? %{ shift @args } : ();
 	local $ENV{MOVE_AT} = $at{at} // '';
 	local $ENV{MOVE_DO} = $at{do} // 'kill -9 $PPID';
-	IPC::Run::run([ %at ? $stepping : $tool, '--from', $from->connstr($db) . $user, '--to',
-			$to->connstr($db) . $user, @args ], '<', \undef, '>', \$out, '2>', \$err,
+	IPC::Run::run([ %at ? $stepping : $tool, '--from', $from->connstr($db) . $user{ $from->name },
+			'--to', $to->connstr($db) . $user{ $to->name }, @args ], '<', \undef, '>', \$out, '2>', \$err,
 		IPC::Run::timeout(600));
 	note("instaid-move @args", %at ? " at $at{at}" : '', ": ", $? >> 8, $? & 127 ? ' killed' : '',
 		"\n$out$err") if $? || $ENV{VERBOSE_MOVE};
@@ -70,12 +72,12 @@ sub places
 # A database of this name on both servers, with these editions
 sub fresh
 {
-	my ($name, $of_old, $of_new, $schema) = @_;
+	my ($name, $of_old, $of_new, $schema, @as) = @_;
 	$db = $name;
 	($from, $to) = ($old, $new);
 	$_->safe_psql('postgres', "CREATE DATABASE $db; GRANT CREATE ON DATABASE $db TO own")
 	  for $old, $new;
-	my @as = $user ? (extra_params => [ '-U', 'own' ]) : ();
+	@as = (extra_params => [ '-U', @as ]) if @as;
 	$old->safe_psql($db, $edition{$of_old}, $of_old eq 'SQL' ? @as : ());
 	$new->safe_psql($db, $edition{$of_new}, $of_new eq 'SQL' ? @as : ());
 	$old->safe_psql($db, $schema, @as) if $schema;
@@ -117,8 +119,9 @@ sub shard
 	  . join('', map { my $literal = s/'/''/gr; $edition eq 'SQL'
 		? "SELECT instaid.add_sequence('insta5', '$literal');" : qq{CREATE SEQUENCE insta5."$_";} }
 		@sequences)
-	  . ($edition eq 'SQL' ? 'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta5 TO app;'
-		: 'GRANT USAGE ON ALL SEQUENCES IN SCHEMA insta5 TO app;') . $tables;
+	  . $tables . ($edition eq 'SQL' ? 'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta5 TO app;
+		REVOKE ALL ON insta5.id_sequence_lock FROM app'
+		: 'GRANT USAGE ON ALL SEQUENCES IN SCHEMA insta5 TO app');
 }
 
 # What an edition makes of it: the shards' sequences and defaults, and who can take IDs
@@ -284,7 +287,7 @@ for my $way ([ 'SQL', 'extension' ], [ 'extension', 'SQL' ])
 	is(rights($old), $rights, '... for those who could take them');
 	sleep(0.3);
 	# the way back has a way back
-	for my $place ($new, $old, $new)
+	for my $place ($ENV{FULL} ? ($new, $old, $new) : $new)
 	{
 		($from, $to) = ($to, $from);
 		is(im('--reverse', '--max-stop', 60, '--max-wait', 300), 0, '... and again');
@@ -306,5 +309,142 @@ for my $way ([ 'SQL', 'extension' ], [ 'extension', 'SQL' ])
 	is(places() . ' ' . left(), 'insta5,insta6 frozen - - -', '... leaves nothing');
 	($from, $to) = ($old, $new);
 }
+
+#### Killed, and cancelled ####
+
+my @steps = grep { !/^(refreshed|comparing|taken back|served again|way back dropped|detached|
+	slots dropped|copy dropped|guards dropped|rehearsed|made|copied|verified)$/x }
+  slurp_file('src/move/instaid-move.c') =~ /\bstep\("([^"]+)"\)/g;
+my @few = ('dumped', 'defined', 'stopped', 'applied', 'started', 'switched');
+for my $way ([ 'SQL', 'extension' ], [ 'extension', 'SQL' ])
+{
+	my ($first, $second) = @$way;
+	fresh(lc "k_$first", $first, $second, shard($first));
+	my $only = places() . left();
+	my @wrong;
+	for my $at ($ENV{FULL} ? @few[ 0 .. 4 ] : ('defined', 'applied'))
+	{
+		my @got = (im({ at => $at }, 'insta5'), im('--cancel'), places() . left(),
+			error_of($old, 'INSERT INTO insta5.photos (who) VALUES (0)'));
+		push @wrong, "$at: @got" if "@got" ne "-1 0 $only ";
+	}
+	is("@wrong", '', "from $first to $second: cancelled after a kill, both sides are as before");
+	my $writers = writers_start(2);
+	for my $at ($ENV{FULL} ? @steps : @few)
+	{
+		my $got = im({ at => $at }, 'insta5', '--max-stop', 60);
+		push @wrong, "$at: $got" if $got != -1 && $got;
+		# to the next one as soon as the shard is there
+		sleep(0.1);
+	}
+	is("@wrong", '', '... killed at each step');
+	is(im('insta5'), 0, '... the same command again ends');
+	goes_on($new, '... and IDs go on, but of the unused sequence');
+	@wrong = map { my $got = im({ at => $_ }, '--reverse'); $got == -1 ? () : "$_: $got" }
+	  'stopped', 'started', 'switched';
+	is("@wrong", '', '... the way back is killed');
+	is(im('--reverse'), 0, '... and ends');
+	writers_stop($writers, $old, '... and back');
+	goes_on($old, '... and IDs go on');
+	is(im('--cancel'), 0, '... --cancel');
+	is(places() . left(), $only, '... leaves nothing');
+}
+
+#### Without replication, each side as the role that it needs ####
+
+for my $way ([ 'SQL', 'extension' ], [ 'extension', 'SQL' ])
+{
+	my ($first, $second) = @$way;
+	%user = $first eq 'SQL' ? (a => ' user=own', b => '') : (a => '', b => ' user=own');
+	fresh(lc "d_$first", $first, $second, shard($first), 'own');
+	is(im('insta5', '--dump', '--check-only'), 0, "--dump from $first to $second: nothing in the way");
+	my ($looked, $only) = (sql($old, $looks), places() . left());
+	my @wrong;
+	for my $at ($ENV{FULL} ? ('rehearsed', 'stopped', 'made', 'copied', 'verified', 'told')
+		: ('made', 'told'))
+	{
+		my @got = (im({ at => $at }, 'insta5', '--dump'), im('--cancel'), places() . left());
+		push @wrong, "$at: @got" if "@got" ne "-1 0 $only";
+	}
+	is("@wrong", '', '... killed and cancelled');
+	is(im({ at => 'copied' }, 'insta5', 'insta6', '--dump'), -1, '... killed again');
+	is(im('insta5', 'insta6', '--dump'), 0, '... moved');
+	is(places(), 'insta5 frozen,insta6 frozen insta5,insta6 frozen', '... the target serves it');
+	goes_on($new, '... IDs go on, but of the unused sequence');
+	is(sql($new, $looks), $looked, '... sequences and defaults are the same');
+	is(rights($new), 'app - -', '... and rights');
+	is(sql($new, q{SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class
+		WHERE relnamespace = 'insta5'::regnamespace AND relkind <> 'i'}), 'own', '... and the owner');
+	is(im('--finish'), 0, '... --finish');
+	is(places() . left(), '- insta5,insta6 frozen- -', '... leaves nothing');
+}
+%user = (a => '', b => '');
+
+#### What would stop it, and what is compared ####
+
+fresh('x_extension', 'extension', 'SQL', shard('extension') . q{;
+	CREATE VIEW insta5.takes AS SELECT insta5.next_id() AS id;
+	CREATE FUNCTION insta5.taken() RETURNS bigint LANGUAGE sql RETURN insta5.next_id();
+	CREATE TABLE insta5.js (id instaid.id PRIMARY KEY DEFAULT insta5.next_id());
+	CREATE SEQUENCE insta5.raw_id_seq;
+	CREATE TABLE insta5.raw (id bigint PRIMARY KEY
+		DEFAULT instaid.next_id('insta5.raw_id_seq'::regclass, 5));
+	CREATE TABLE insta5.other (id bigint PRIMARY KEY DEFAULT insta5.next_id());
+	ALTER TABLE insta5.other OWNER TO own; GRANT CREATE ON SCHEMA insta5 TO own;
+	SET ROLE own; SELECT instaid.create_shard('insta7', 7); RESET ROLE;
+	CREATE DOMAIN insta7.id_sequence AS regclass});
+is(im('--check-only', 'insta5', 'insta7'), 5, 'what would stop a move to the SQL edition');
+like($out, qr/^  ! $_/m, "... $_") for
+  'rule _RETURN on view insta5\.takes uses a function or the type of its shard, .*: drop it, and create it again',
+  'function insta5\.taken\(\) uses a function',
+  'default value for column id of table insta5\.other uses a function',
+  'schema insta7 has the type id_sequence of an earlier move: DROP FUNCTION',
+  'column id of insta5\.js is an instaid\.id, .* ALTER TABLE insta5\.js ALTER id TYPE bigint',
+  'column id of insta5\.raw defaults to instaid\.next_id\(regclass,integer\), .*: let it default to'
+  . ' insta5\.next_id\(\)',
+  'the shards belong to own, .*: connect as own to the target';
+unlike($out, qr/insta5\.(photos|likes|far|events)/, '... and nothing else');
+sql($old, q{DROP VIEW insta5.takes; DROP FUNCTION insta5.taken; DROP TABLE insta5.other, insta5.raw;
+	ALTER TABLE insta5.js ALTER id TYPE bigint});
+is(im('--prepare', 'insta5'), 0, '... without all that, it is prepared');
+sql($old, 'GRANT USAGE ON SEQUENCE insta5.unused_id_seq TO late');
+is(im('--switch'), 6, 'a role that may take IDs since then');
+like($out, qr/only on the source: IDs of insta5 for app late$/m, '... is told');
+sql($new, 'GRANT EXECUTE ON FUNCTION insta5.next_id, insta5.next_ids TO late');
+sql($new, q{ALTER TABLE insta5.far ALTER id SET DEFAULT insta5.next_id('insta5.unused_id_seq')});
+is(im('--switch'), 6, '... with the same right on the target, another default');
+like($out, qr/^  only on the target: column insta5\.far\.id .*'insta5\.unused_id_seq'::regclass\)$/m,
+	'... is told');
+is(() = $out =~ /only on the/g, 2, '... and nothing else');
+sql($new, q{ALTER TABLE insta5.far ALTER id SET DEFAULT insta5.next_id('insta5.far_id_seq')});
+is(im(), 0, '... then it is moved');
+is(im('--finish'), 0, '... --finish');
+
+fresh('x_sql', 'SQL', 'extension', shard('SQL') . q{;
+	CREATE VIEW insta5.takes AS SELECT insta5.next_id() AS id;
+	CREATE TABLE insta5.named (id bigint PRIMARY KEY, name insta5.id_sequence)});
+is(im('--check-only', 'insta5'), 5, 'what would stop a move to the extension');
+like($out, qr/^  ! $_/m, "... $_") for 'rule _RETURN on view insta5\.takes uses a function',
+  'column name of table insta5\.named uses';
+unlike($out, qr/insta5\.(photos|likes|far|events)/, '... and nothing else');
+sql($old, 'DROP VIEW insta5.takes; DROP TABLE insta5.named');
+
+# A plan
+my $servers = PostgreSQL::Test::Utils::tempdir . '/servers';
+append_to_file($servers, join '', map { $_->name . ' ' . $_->connstr($db) . "\n" } $old, $new);
+sub plan_of
+{
+	my (@args) = @_;
+	IPC::Run::run([ $tool, '--plan', '--servers', $servers, @args ], '<', \undef, '>', \$out,
+		'2>&1', IPC::Run::timeout(600));
+	note($out) if $?;
+	return $? >> 8;
+}
+is(plan_of('--drain', 'a', '--run', '--finish'), 0, 'a plan that moves all shards to the extension');
+is(places() . left(), '- insta5,insta6 frozen- -', '... all');
+is(plan_of('--drain', 'b', '--run'), 0, '... and back');
+is(places(), 'insta5,insta6 frozen insta5 frozen,insta6 frozen', '... all');
+is(plan_of('--finish'), 0, '... --finish');
+goes_on($old, 'after a plan, IDs go on');
 
 done_testing();
