@@ -496,8 +496,9 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS 'let a frozen shard issue IDs again';
 
--- Make a shard of the extension, which instaid-move has restored, a shard of this edition.  What is
--- there in place of its functions cannot be called, but tells what they were, and who used them.
+-- Make a shard of the extension, which instaid-move has restored, a shard of this edition.  What
+-- is there in place of its functions cannot be called, but tells what they were, and who used
+-- them.
 CREATE OR REPLACE FUNCTION instaid._convert_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
