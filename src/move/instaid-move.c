@@ -331,19 +331,19 @@ lock(Side *side)
 static bool
 is_mixed(void)
 {
-	static int	is_known = -1;
+	static int	mixed = -1;
 
-	if (is_known < 0)
+	if (mixed < 0)
 	{
 		char	   *editions[2] = {value(from, EDITION, NULL, NULL), value(to, EDITION, NULL, NULL)};
 
 		/* "no instaid" has no version */
-		is_known = strcmp(editions[0], editions[1]) != 0
+		mixed = strcmp(editions[0], editions[1]) != 0
 			&& strcmp(strrchr(editions[0], ' '), strrchr(editions[1], ' ')) == 0;
 		free(editions[0]);
 		free(editions[1]);
 	}
-	return is_known;
+	return mixed;
 }
 
 /* The sequences that issue IDs on one side or the other, if these have different editions; or null */
@@ -701,7 +701,7 @@ dump(const char *section)
 	if (PQserverVersion(to->conn) < 170000
 		&& (key = strstr(text, "\nSET transaction_timeout = 0;")))
 		memcpy(key + 1, "--", 2);
-	/* the guards are of the role that makes the shards there */
+	/* there, the guards belong to the role that makes the shards */
 	for (char *at = text; (at = strstr(at, ".instaid_move_guard() OWNER TO ")); at++)
 	{
 		for (key = at; key > text && key[-1] != '\n';)
@@ -709,8 +709,7 @@ dump(const char *section)
 		if (strncmp(key, "ALTER FUNCTION ", 15) == 0)
 			memcpy(key, "--", 2);
 	}
-
-	/* the target lacks this language, and does not look into functions until it has made its own */
+	/* the SQL edition lacks this language; no body is looked at before _convert_shard() drops it */
 	for (char *at = text; is_mixed() && (at = strstr(at, "\n    LANGUAGE instaid ")); at++)
 		memcpy(at + 14, "plpgsql", 7);
 	PQclear(names);

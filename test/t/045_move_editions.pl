@@ -431,7 +431,17 @@ like($out, qr/^  ! $_/m, "... $_") for 'rule _RETURN on view insta5\.takes uses 
 unlike($out, qr/insta5\.(photos|likes|far|events)/, '... and nothing else');
 sql($old, 'DROP VIEW insta5.takes; DROP TABLE insta5.named');
 
-# A plan
+# A plan, with a shard that was adopted
+sql($old, q{
+	\set schema insta8
+	\set shard_id 8
+	\i test/lib/published.sql
+	CREATE TABLE insta8.t (id bigint PRIMARY KEY DEFAULT insta8.next_id());
+	SELECT instaid.adopt_shard('insta8')});
+my $adopted = 'INSERT INTO insta8.t DEFAULT VALUES;
+	SELECT id = (SELECT max(id) FROM insta8.t), instaid.extract_shard_id(id) FROM insta8.t
+	ORDER BY ctid DESC LIMIT 1';
+is(sql($old, $adopted), 't|8', 'an adopted shard');
 my $servers = PostgreSQL::Test::Utils::tempdir . '/servers';
 append_to_file($servers, join '', map { $_->name . ' ' . $_->connstr($db) . "\n" } $old, $new);
 sub plan_of
@@ -444,9 +454,11 @@ sub plan_of
 }
 is(plan_of('--drain', 'a', '--run', '--finish'), 0,
 	'a plan that moves all shards to the extension');
-is(places() . left(), '- insta5,insta6 frozen- -', '... all');
+is(places() . left(), '- insta5,insta6 frozen,insta8- -', '... all');
+is(sql($new, $adopted), 't|8', '... the adopted one, too');
 is(plan_of('--drain', 'b', '--run'), 0, '... and back');
-is(places(), 'insta5,insta6 frozen insta5 frozen,insta6 frozen', '... all');
+is(places(), 'insta5,insta6 frozen,insta8 insta5 frozen,insta6 frozen,insta8 frozen', '... all');
+is(sql($old, $adopted), 't|8', '... the adopted one, too');
 is(plan_of('--finish'), 0, '... --finish');
 goes_on($old, 'after a plan, IDs go on');
 
