@@ -7,35 +7,6 @@ CALL instaid._begin_file('adopting.sql', '{"audit.sql": "instaid.audit()"}');
 
 ---- What adopting and renumbering replace ----
 
--- Let the roles that can use a sequence use the functions of its shard.
--- Who could take values of the sequence for the published function can take IDs.
-CREATE OR REPLACE FUNCTION instaid._grant_to_users(schema_name text, sequence regclass)
-    RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    users text;
-    is_usage boolean;
-BEGIN
-    SELECT string_agg(DISTINCT CASE WHEN x.grantee = 0 THEN 'PUBLIC'
-                                    ELSE x.grantee::regrole::text END, ', '),
-           bool_and(x.privilege_type = 'USAGE')
-    INTO users, is_usage
-    FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
-    WHERE c.oid = sequence AND x.grantee <> c.relowner AND x.privilege_type IN ('USAGE', 'UPDATE');
-    IF users IS NOT NULL THEN
-        EXECUTE format('GRANT EXECUTE ON FUNCTION %1$I.next_id(%1$I.id_sequence),'
-                       ' %1$I.next_ids(integer, %1$I.id_sequence) TO %2$s', schema_name, users);
-        RAISE WARNING USING
-            MESSAGE = format('other roles have rights on sequence %s', sequence),
-            DETAIL = format('They are: %s. They now have EXECUTE on the functions of the shard,'
-                            ' and could still %s.', users,
-                            CASE WHEN is_usage THEN 'take values, which the shard leaves out'
-                                 ELSE 'set the sequence back' END),
-            HINT = format('When the transactions of now have ended: REVOKE ALL ON SEQUENCE %s'
-                          ' FROM %s;', sequence, users);
-    END IF;
-END $$;
-
 -- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
 -- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
 -- ALTER SEQUENCE waits for all who have used the sequence, and keeps others out.
@@ -47,6 +18,8 @@ CREATE OR REPLACE FUNCTION instaid._replace_next_id(schema_name text, shard_id i
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     epoch_ms CONSTANT bigint := extract(epoch FROM epoch) * 1000;
+    users text;
+    is_usage boolean;
 BEGIN
     PERFORM instaid._prepare_sequence(sequence, shard_id, epoch_ms, false);
     PERFORM setval(sequence, make_id, true)
@@ -55,7 +28,6 @@ BEGIN
                          instaid_sql._max_sequence(), epoch);
     PERFORM instaid_sql._declare(schema_name, shard_id, epoch_ms, sequence, adopted => true);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
-    PERFORM instaid._grant_to_users(schema_name, sequence);
     EXECUTE (
         SELECT format('CREATE OR REPLACE FUNCTION %1$I.next_id(%2$s) RETURNS bigint'
                       ' LANGUAGE sql VOLATILE PARALLEL UNSAFE %3$s'
@@ -63,6 +35,24 @@ BEGIN
                       schema_name, pg_get_function_arguments(p.oid),
                       CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, sequence)
         FROM pg_proc AS p WHERE p.oid = adopted);
+    -- Who could take values of the sequence for the published function can take IDs.
+    SELECT string_agg(DISTINCT CASE WHEN x.grantee = 0 THEN 'PUBLIC'
+                                    ELSE x.grantee::regrole::text END, ', '),
+           bool_and(x.privilege_type = 'USAGE')
+    INTO users, is_usage
+    FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
+    WHERE c.oid = sequence AND x.grantee <> c.relowner AND x.privilege_type IN ('USAGE', 'UPDATE');
+    IF users IS NOT NULL THEN
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %1$I.next_id(%1$I.id_sequence),'
+                       ' %1$I.next_ids(integer, %1$I.id_sequence) TO %2$s', schema_name, users);
+        RAISE WARNING USING MESSAGE = format('other roles have rights on sequence %s', sequence),
+            DETAIL = format('They are: %s. They now have EXECUTE on the functions of the shard,'
+                            ' and could still %s.', users,
+                            CASE WHEN is_usage THEN 'take values, which the shard leaves out'
+                                 ELSE 'set the sequence back' END),
+            HINT = format('When the transactions of now have ended: REVOKE ALL ON SEQUENCE %s'
+                          ' FROM %s;', sequence, users);
+    END IF;
 END $$;
 
 -- Write another shard ID into the sequences and the functions of a shard.

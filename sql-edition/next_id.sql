@@ -71,8 +71,7 @@ DECLARE
                                    - (options.minimum_value + 0.4995::float8), 0);
 BEGIN
     IF ms > instaid_sql._last_ms() THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('the IDs of epoch %s are used up',
+        RAISE invalid_parameter_value USING MESSAGE = format('the IDs of epoch %s are used up',
                              to_timestamp(options.minimum_value / 1000.0)),
             DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
                             clock),
@@ -82,15 +81,25 @@ BEGIN
            + (options.maximum_value & instaid_sql._shard_id_mask());
 END $$;
 
--- Say why a sequence cannot serve.
-CREATE OR REPLACE FUNCTION instaid_sql._refuse(sequence regclass,
-                                    options instaid_sql.sequence_options)
-    RETURNS void
+-- Say why a sequence cannot serve, unless the extension makes its IDs now.
+-- The extension's adopt_shard() gives the sequence its range of ticks, and next_id() another
+-- name.  A call that waited for that meanwhile ends here.  It has not looked at the sequence
+-- yet: the first look keeps ALTER SEQUENCE out until the transaction ends.
+CREATE OR REPLACE FUNCTION instaid_sql._refuse_unless_adopted(
+    sequence regclass, options instaid_sql.sequence_options) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     actual CONSTANT record := pg_sequence_parameters(sequence);
     main record;
 BEGIN
+    -- not by the snapshot of the transaction, which may not have the new function
+    IF actual.minimum_value = 1
+       AND strpos(pg_get_functiondef(to_regprocedure(format(
+                      '%s.next_ids(integer, regclass)',
+                      (pg_identify_object('pg_class'::regclass, sequence, 0)).schema))),
+                  ' LANGUAGE instaid') > 0 THEN
+        RETURN;
+    END IF;
     SELECT n.nspname, c.relname INTO main
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = sequence;
     IF actual.maximum_value < options.maximum_value
@@ -116,21 +125,6 @@ BEGIN
         DETAIL = format('Its parameters are %s. They must be %s.', actual, options),
         HINT = format('ALTER SEQUENCE %I.%I AS bigint INCREMENT BY 1 START WITH %s CACHE 1'
                       ' NO CYCLE;', main.nspname, main.relname, actual.minimum_value);
-END $$;
-
--- Whether the extension makes the IDs of a sequence now.
--- The extension's adopt_shard() gives the sequence its range of ticks, and next_id() another
--- name.  A call that waited for that meanwhile ends here.  It has not looked at the sequence
--- yet: the first look keeps ALTER SEQUENCE out until the transaction ends.
-CREATE OR REPLACE FUNCTION instaid_sql._is_adopted(sequence regclass) RETURNS boolean
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    -- not by the snapshot of the transaction, which may not have the new function
-    RETURN (pg_sequence_parameters(sequence)).minimum_value = 1
-           AND COALESCE(strpos(pg_get_functiondef(to_regprocedure(format(
-                            '%s.next_ids(integer, regclass)',
-                            (pg_identify_object('pg_class'::regclass, sequence, 0)).schema))),
-                               ' LANGUAGE instaid') > 0, false);
 END $$;
 
 -- These options, or those that renumber_shard() has given to the sequence and its shard.
@@ -167,9 +161,8 @@ DECLARE
 BEGIN
     IF renumbered <> options THEN
         RETURN instaid_sql._open(sequence, instaid_sql._clock(renumbered), renumbered);
-    ELSIF NOT instaid_sql._is_adopted(sequence) THEN
-        PERFORM instaid_sql._refuse(sequence, options);
     END IF;
+    PERFORM instaid_sql._refuse_unless_adopted(sequence, options);
     EXECUTE 'SELECT instaid.next_id($1, $2, $3)' INTO id
         USING sequence, (options.maximum_value >> instaid_sql._sequence_bits()
                          & instaid_sql._max_shard_id())::integer,
@@ -197,8 +190,7 @@ DECLARE
 BEGIN
     LOOP
         IF pg_sequence_parameters(sequence) <> options THEN
-            PERFORM instaid_sql._refuse(sequence, options)
-            WHERE NOT instaid_sql._is_adopted(sequence);
+            PERFORM instaid_sql._refuse_unless_adopted(sequence, options);
             RETURN false;
         END IF;
         schema := (pg_identify_object('pg_class'::regclass, sequence, 0)).schema;
@@ -400,8 +392,7 @@ DECLARE
     id bigint;
 BEGIN
     IF count NOT BETWEEN 1 AND 1000000 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('count %s is out of range', count),
+        RAISE numeric_value_out_of_range USING MESSAGE = format('count %s is out of range', count),
             DETAIL = 'The count must be between 1 and 1000000.';
     END IF;
     -- the first look, before the options are compared
