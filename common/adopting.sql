@@ -31,7 +31,7 @@ BEGIN
             DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
             HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.'
                    || CASE main.proname WHEN 'next_ids' THEN '' ELSE ' If another shard has it: '
-                           || instaid._replacing(instaid._signature(function)) END;
+                           || instaid._replacing(function) END;
     END IF;
     RETURN main.relowner;
 END $$;
@@ -118,13 +118,12 @@ END $$;
 
 -- Call a copy as its owner, with the values of its default arguments: no function that another
 -- role puts beside it is found in its place.
-CREATE OR REPLACE FUNCTION instaid._call_copy(function oid) RETURNS text
+CREATE OR REPLACE FUNCTION instaid._call_copy(function oid, OUT result text)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner regrole;
     needs_names boolean;
     query text;
-    result text;
 BEGIN
     SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
     INTO owner, needs_names FROM pg_proc AS p WHERE p.oid = function;
@@ -142,7 +141,7 @@ BEGIN
             FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
             WHERE p.oid = function;
             result := instaid._execute_as(owner, query);
-            EXIT;
+            RETURN;
         EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
                        OR invalid_schema_name THEN
             IF needs_names THEN
@@ -153,12 +152,11 @@ BEGIN
                              ' owner''s, its schema and public, among objects of its owner and of'
                              ' superusers.',
                     HINT = 'Write the schemas into its text, and try again. To let it return IDs'
-                           ' of a new shard: ' || instaid._replacing(instaid._signature(function));
+                           ' of a new shard: ' || instaid._replacing(function);
             END IF;
             needs_names := true;
         END;
     END LOOP;
-    RETURN result;
 END $$;
 
 -- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
@@ -233,9 +231,9 @@ BEGIN
 END $$;
 
 -- The statement that lets a copy return IDs of a new shard.
-CREATE OR REPLACE FUNCTION instaid._replacing(name text) RETURNS text
+CREATE OR REPLACE FUNCTION instaid._replacing(function oid) RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    RETURN format('SELECT instaid.replace_copy(%L, %s);', name,
+    RETURN format('SELECT instaid.replace_copy(%L, %s);', instaid._signature(function),
                   instaid._free_shard_id(true));
 
 -- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
@@ -247,8 +245,6 @@ CREATE OR REPLACE FUNCTION instaid._read_layout(function oid, id bigint, made_at
 DECLARE
     zone CONSTANT text := (SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'TimeZone');
     source CONSTANT text := pg_get_functiondef(function);
-    schema_name CONSTANT text := (SELECT n.nspname FROM pg_proc AS p JOIN pg_namespace AS n
-                                  ON n.oid = p.pronamespace WHERE p.oid = function);
     name CONSTANT text := instaid._signature(function);
     epochs timestamptz[] := ARRAY(
         SELECT to_timestamp((m.literal[1]::numeric / u.unit)::double precision)
@@ -265,7 +261,7 @@ BEGIN
             DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
                                 ' The 34.8 years of its epoch are over, or its clock and its epoch'
                                 ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
-            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(name);
+            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(function);
     END IF;
     FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
                                                    'g') AS m
@@ -298,7 +294,7 @@ BEGIN
                             ' has milliseconds, and 23 bits.', id, layout.epoch,
                             CASE layout.unit WHEN 1 THEN 'seconds' ELSE 'milliseconds' END,
                             layout.bits),
-            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(name);
+            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(function);
     END IF;
     seen := date_trunc('milliseconds', made_at) - (id >> 23) * interval '1 ms';
     IF epoch <> COALESCE(layout.epoch, CASE WHEN abs(extract(epoch FROM epoch - seen)) < 1
@@ -308,13 +304,12 @@ BEGIN
             seen := date_trunc('seconds', seen);
         END IF;
         seen := COALESCE(layout.epoch, seen);
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('the epoch of %s is not %s', name,
+        RAISE invalid_parameter_value USING MESSAGE = format('the epoch of %s is not %s', name,
                              COALESCE(epoch::text, 'in its text')),
             DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
                             ' %s.', id, seen),
             HINT = format('If it is: SELECT instaid.adopt_shard(%L, epoch => %L); If not: %s',
-                          schema_name, seen, instaid._replacing(name));
+                          (parse_ident(name, false))[1], seen, instaid._replacing(function));
     END IF;
     epoch := COALESCE(epoch, layout.epoch);
     shard_id := instaid.extract_shard_id(id);
@@ -329,7 +324,7 @@ CREATE OR REPLACE FUNCTION instaid._lock_tables_of(schema oid, functions oid[], 
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     part record;
-    seen record;
+    seen bigint[];
     left_out regclass[] := '{}'::regclass[];
 BEGIN
     shard_ids := '{}';
@@ -340,12 +335,14 @@ BEGIN
                AND (NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace))
                AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
                                WHERE h.owner <> c.relowner) AS is_ours,
-               c.relkind <> 'v' AND instaid._base_type(t.atttypid) IN (
-                   'bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint')) AS has_ids
+               -- a domain has the output function of its base type
+               c.relkind <> 'v' AND y.typoutput IN (
+                   'int8out'::regproc, COALESCE(to_regproc('instaid.id_out'), 'int8out'))
+               AS has_ids
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
              JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_roles AS o ON o.oid = c.relowner
              JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-             JOIN pg_namespace AS n ON n.oid = schema
+             JOIN pg_type AS y ON y.oid = t.atttypid JOIN pg_namespace AS n ON n.oid = schema
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = ANY (functions)
           AND d.classid = 'pg_attrdef'::regclass
           AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
@@ -357,17 +354,15 @@ BEGIN
         PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
                                                        part.relation));
         CONTINUE WHEN NOT part.has_ids;
-        SELECT r[1] AS largest, r[2:] AS shard_ids INTO seen
-        FROM CAST(instaid._execute_as(part.owner, format(
+        seen := instaid._execute_as(part.owner, format(
             -- An index gives them.  A value below a day after the epoch is no such ID.
             'SELECT ARRAY[max(r.id)] || array_agg(DISTINCT instaid.extract_shard_id(r.id)::bigint)'
             ' FILTER (WHERE r.id > instaid.make_id(instaid.default_epoch() + ''1 day'', 0, 0))'
             ' FROM (SELECT %1$I::bigint AS id FROM %2$s WHERE %1$I IS NOT NULL'
-            ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation)) AS bigint[])
-            AS r;
-        shard_ids := shard_ids || seen.shard_ids;
-        IF largest IS NULL OR seen.largest > largest THEN
-            largest := seen.largest;
+            ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation))::bigint[];
+        shard_ids := shard_ids || seen[2:]::integer[];
+        IF largest IS NULL OR seen[1] > largest THEN
+            largest := seen[1];
             place := format('%s.%I', part.relation, part.attname);
         END IF;
     END LOOP;
@@ -436,7 +431,6 @@ DECLARE
     other_use text;
     made text;  -- the name of the function that is made
     wrappers text[];
-    wrapper text;
 BEGIN
     PERFORM instaid._check_read_committed('adopt_shard');
     -- refuses an epoch that is out of range
@@ -498,8 +492,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('the default of column %s passes an argument to %s', part.name,
                              instaid._signature(part.oid)),
-            HINT = 'To let it return IDs of a new shard: '
-                   || instaid._replacing(instaid._signature(part.oid));
+            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(part.oid);
     END IF;
     wrappers := ARRAY(
         SELECT format(
@@ -521,8 +514,7 @@ BEGIN
                 DETAIL = format('%s has %s, and %s has %s.', instaid._signature(functions[1]),
                                 first_epoch, instaid._signature(function), layout.epoch),
                 HINT = format('To let both return IDs of a new shard: %s SELECT'
-                              ' instaid.replace_copy(%L);',
-                              instaid._replacing(instaid._signature(functions[1])),
+                              ' instaid.replace_copy(%L);', instaid._replacing(functions[1]),
                               instaid._signature(function));
         END IF;
         first_epoch := layout.epoch;
@@ -618,9 +610,7 @@ BEGIN
 
     -- The others call it, and so does a function with the old name.  With other arguments than the
     -- default, which could mean another shard, they return null.
-    FOREACH wrapper IN ARRAY wrappers LOOP
-        PERFORM instaid._execute_as(main.owner, wrapper);
-    END LOOP;
+    PERFORM instaid._execute_as(main.owner, w) FROM unnest(wrappers) AS w;
     -- the function that was made has the rights of the one beside it
     IF made IS NOT NULL THEN
         PERFORM instaid._execute_as(main.owner, format(
@@ -681,88 +671,88 @@ BEGIN
     END IF;
 END $$;
 
+-- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.
+CREATE OR REPLACE FUNCTION instaid._try_adopting(schema_name text, functions oid[],
+                                                 dry_run boolean, OUT adopted text,
+                                                 OUT problem text)
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    context text;
+    detail text;
+    hint text;
+BEGIN
+    -- what a dry run warns of has not happened
+    PERFORM set_config('client_min_messages', CASE WHEN dry_run THEN 'error' ELSE 'warning' END,
+                       true);
+    SELECT format('schema %I is shard %s, epoch %s', schema_name, a.shard_id,
+                  to_char(a.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS"+00"'))
+    INTO adopted FROM instaid._adopt(schema_name, functions, NULL, NULL, false) AS a;
+    IF dry_run THEN
+        RAISE SQLSTATE 'ID001';
+    END IF;
+EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
+    IF adopted IS NULL THEN
+        GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT,
+            detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+        -- The function of a copy can RAISE this, too, but must not end the call.
+        IF SQLSTATE = '57014' AND context !~ '(?n) at RAISE$' THEN
+            RAISE;
+        END IF;
+        problem := format('%I: %s', schema_name, SQLERRM);
+        RAISE WARNING '%', problem USING
+            DETAIL = COALESCE(NULLIF(detail, ''), format('SQLSTATE %s', SQLSTATE)),
+            HINT = CASE WHEN hint <> '' THEN hint WHEN SQLSTATE = '55P03'
+                        THEN 'Call again when the transactions of now have ended.'
+                        ELSE 'Mend the function, and try again.' END;
+    END IF;
+END $$;
+
 -- It commits after each schema, because one transaction cannot hold the locks of thousands, and
 -- would keep their writers out.  After an interruption, the same call adopts the rest.
 -- A procedure with SET could not commit: operators are qualified.
 CREATE OR REPLACE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%',
                                       dry_run boolean DEFAULT false) LANGUAGE plpgsql AS $$
 DECLARE
-    schemas pg_catalog.text[];
-    functions pg_catalog.text[];
+    copies pg_catalog.record;
+    last pg_catalog.int4;
+    result pg_catalog.record;
     problems pg_catalog.text[] := '{}'::pg_catalog.text[];
     adopted pg_catalog.text[] := '{}'::pg_catalog.text[];
-    count pg_catalog.int4 := 0;
-    shard pg_catalog.record;
-    is_adopted pg_catalog.bool;
-    context pg_catalog.text;
-    detail pg_catalog.text;
-    hint pg_catalog.text;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
         'pattern', pattern, 'dry_run', dry_run));
-    SELECT c.schemas, c.functions INTO schemas, functions FROM instaid._find_copies(pattern) AS c;
+    SELECT c.* INTO copies FROM instaid._find_copies(pattern) AS c;
+    last := pg_catalog.cardinality(copies.schemas);
     -- inside a transaction block, this fails before anything is adopted
     COMMIT;
-    FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
-        is_adopted := false;
-        BEGIN
-            -- what a dry run warns of has not happened
-            PERFORM pg_catalog.set_config('client_min_messages', CASE WHEN dry_run THEN 'error'
-                                                                 ELSE 'warning' END, true);
-            SELECT a.shard_id, pg_catalog.to_char(a.epoch AT TIME ZONE 'UTC',
-                                                  'YYYY-MM-DD HH24:MI:SS.MS"+00"') AS epoch
-            INTO shard FROM instaid._adopt(schemas[i], functions[i]::pg_catalog.oid[], NULL, NULL,
-                                           false) AS a;
-            is_adopted := true;
-            IF dry_run THEN
-                RAISE SQLSTATE 'ID001';
-            END IF;
-        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
-            IF NOT is_adopted THEN
-                GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT,
-                    detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-                -- The function of a copy can RAISE this, too, but must not end the call.
-                IF SQLSTATE OPERATOR(pg_catalog.=) '57014'
-                   AND context OPERATOR(pg_catalog.!~) '(?n) at RAISE$' THEN
-                    RAISE;
-                END IF;
-                problems := pg_catalog.array_append(problems, pg_catalog.format(
-                    '%I: %s', schemas[i], SQLERRM));
-                RAISE WARNING '%', problems[pg_catalog.cardinality(problems)] USING
-                    DETAIL = CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail
-                                  ELSE pg_catalog.format('SQLSTATE %s', SQLSTATE) END,
-                    HINT = CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint
-                                WHEN SQLSTATE OPERATOR(pg_catalog.=) '55P03'
-                                THEN 'Call again when the transactions of now have ended.'
-                                ELSE 'Mend the function, and try again.' END;
-            END IF;
-        END;
+    FOR i IN 1 .. last LOOP
+        SELECT a.* INTO result FROM instaid._try_adopting(
+            copies.schemas[i], copies.functions[i]::pg_catalog.oid[], dry_run) AS a;
         COMMIT;
-        IF is_adopted THEN
-            count := count OPERATOR(pg_catalog.+) 1;
-            adopted := pg_catalog.array_append(adopted, pg_catalog.format(
-                'schema %I is shard %s, epoch %s', schemas[i], shard.shard_id, shard.epoch));
+        IF result.adopted IS NULL THEN
+            problems := pg_catalog.array_append(problems, result.problem);
+        ELSE
+            adopted := pg_catalog.array_append(adopted, result.adopted);
         END IF;
         IF pg_catalog.cardinality(adopted) OPERATOR(pg_catalog.=) 100
-           OR i OPERATOR(pg_catalog.=) pg_catalog.cardinality(schemas)
-              AND pg_catalog.cardinality(adopted) OPERATOR(pg_catalog.>) 0 THEN
-            RAISE NOTICE '% of % schemas %', count, pg_catalog.cardinality(schemas),
+           OR i OPERATOR(pg_catalog.=) last AND adopted OPERATOR(pg_catalog.<>) '{}' THEN
+            RAISE NOTICE '% of % schemas %',
+                i OPERATOR(pg_catalog.-) pg_catalog.cardinality(problems), last,
                 CASE WHEN dry_run THEN 'can be adopted' ELSE 'are shards now' END
                 USING DETAIL = pg_catalog.array_to_string(adopted, E'\n');
             adopted := '{}';
         END IF;
     END LOOP;
-    IF pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) 0 THEN
+    IF problems OPERATOR(pg_catalog.<>) '{}' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = pg_catalog.format('%s of %s schemas could not be adopted',
-                                        pg_catalog.cardinality(problems),
-                                        pg_catalog.cardinality(schemas)),
+                                        pg_catalog.cardinality(problems), last),
             DETAIL = pg_catalog.array_to_string(problems, '; '),
             HINT = 'Each WARNING says what to do. Then call adopt_shards() again. If a shard ID is'
                    ' taken, and this is the schema that should have it, renumber the other one'
                    ' with instaid.renumber_shard(). To give one of these another number, pass it'
                    ' to instaid.adopt_shard(), and renumber => true.';
-    ELSIF pg_catalog.cardinality(schemas) OPERATOR(pg_catalog.=) 0 THEN
+    ELSIF last OPERATOR(pg_catalog.=) 0 THEN
         RAISE NOTICE 'no schema LIKE % can be adopted', pg_catalog.quote_literal(pattern);
     END IF;
 END $$;
@@ -792,8 +782,7 @@ BEGIN
     WHERE p.oid = copy AND p.prokind = 'f' AND NOT p.proretset
       AND p.prorettype IN ('bigint'::regtype, 'text'::regtype, 'varchar'::regtype);
     IF NOT FOUND THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('%s cannot return IDs of a shard', copy),
+        RAISE wrong_object_type USING MESSAGE = format('%s cannot return IDs of a shard', copy),
             DETAIL = 'It must be a function that returns a bigint, text or varchar.',
             HINT = 'Write it anew, so that it calls next_id() of a shard.';
     END IF;
