@@ -81,8 +81,7 @@ CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
 -- The signature of a function, as regprocedure shows it to all who do not have its schema in their
 -- search_path.  To show a regprocedure reads all functions of the name, as above.
 CREATE FUNCTION instaid._signature(function oid) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes))
             FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
             WHERE p.oid = function);
@@ -99,8 +98,7 @@ CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
 -- Whether a role can rely on what another one owns and could replace: that one is a superuser, has
 -- its rights already, or owns instaid.  pg_database_owner has one member.
 CREATE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT pg_has_role(o.oid, role, 'USAGE') OR o.oid = i.nspowner
             FROM pg_namespace AS i JOIN pg_database AS d ON d.datname = current_database()
                  CROSS JOIN LATERAL (SELECT CASE pg_get_userbyid(owner) WHEN 'pg_database_owner'
@@ -646,13 +644,11 @@ CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT t
 -- The commands that create the functions of a shard, or replace its next_id().
 -- Unlike catalog changes in C, they fire event triggers.  None looks a function up by its name,
 -- as COMMENT, GRANT and ALTER do: among thousands of that name, this takes 20 ms and 8 MB.
-CREATE FUNCTION instaid._declaration_commands(schema_name text, shard_id integer,
-                                              epoch timestamptz, sequence text,
-                                              or_replace boolean DEFAULT false,
-                                              arguments text DEFAULT '',
-                                              security text DEFAULT '') RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION instaid._declaration_commands(
+    schema_name text, shard_id integer, epoch timestamptz, sequence text,
+    or_replace boolean DEFAULT false, arguments text DEFAULT '', security text DEFAULT '')
+    RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN format('CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
                   ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
@@ -688,8 +684,7 @@ END $$;
 -- A shard ID that is free in this database: the one after the highest, or else one between.
 -- From the top, it is hardly one of a copy that is not adopted yet.
 CREATE FUNCTION instaid._free_shard_id(from_top boolean) RETURNS integer
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT n FROM generate_series(0, instaid._max_shard_id()) AS n
     WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
@@ -2944,9 +2939,8 @@ BEGIN
 END $$;
 
 -- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.
-CREATE FUNCTION instaid._try_adopting(schema_name text, functions oid[],
-                                                 dry_run boolean, OUT adopted text,
-                                                 OUT problem text)
+CREATE FUNCTION instaid._try_adopting(
+    schema_name text, functions oid[], dry_run boolean, OUT adopted text, OUT problem text)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     context text;

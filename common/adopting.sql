@@ -672,9 +672,8 @@ BEGIN
 END $$;
 
 -- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.
-CREATE OR REPLACE FUNCTION instaid._try_adopting(schema_name text, functions oid[],
-                                                 dry_run boolean, OUT adopted text,
-                                                 OUT problem text)
+CREATE OR REPLACE FUNCTION instaid._try_adopting(
+    schema_name text, functions oid[], dry_run boolean, OUT adopted text, OUT problem text)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     context text;

@@ -11,10 +11,9 @@ CALL instaid._begin_file('adopting.sql', '{"audit.sql": "instaid.audit()"}');
 -- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
 -- ALTER SEQUENCE waits for all who have used the sequence, and keeps others out.
 -- The replaced function keeps its OID, its owner, its rights, and the name of its result.
-CREATE OR REPLACE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer,
-                                         epoch timestamptz,
-                                         adopted oid, sequence regclass, above bigint)
-    RETURNS void
+CREATE OR REPLACE FUNCTION instaid._replace_next_id(
+    schema_name text, shard_id integer, epoch timestamptz, adopted oid, sequence regclass,
+    above bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     epoch_ms CONSTANT bigint := extract(epoch FROM epoch) * 1000;
@@ -58,9 +57,8 @@ END $$;
 -- Write another shard ID into the sequences and the functions of a shard.
 -- A call that waits for this ends in _elsewhere(), unless the sequence has come to the room of the
 -- old shard.  So each transaction gives a shard one number, and not the one whose room ends there.
-CREATE OR REPLACE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass,
-                                         shard_id integer)
-    RETURNS void
+CREATE OR REPLACE FUNCTION instaid._change_shard_id(
+    declaration oid, sequence regclass, shard_id integer) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     renumbered CONSTANT text := current_setting('instaid_files.renumbered', true);

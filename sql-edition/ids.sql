@@ -18,8 +18,7 @@ COMMENT ON FUNCTION instaid.default_epoch() IS 'Instagram''s epoch, 131422002172
 
 -- Say why an epoch cannot be used.
 CREATE OR REPLACE FUNCTION instaid_sql._refuse_epoch(epoch timestamptz) RETURNS timestamp
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' AS $$
 DECLARE
     first CONSTANT timestamptz := timestamptz '4714-11-24 00:00:00+00 BC';
@@ -52,11 +51,10 @@ BEGIN
     RETURN instaid_sql._refuse_epoch(epoch);
 END $$;
 
-CREATE OR REPLACE FUNCTION instaid.make_id(created_at timestamptz, shard_id integer,
-                                sequence bigint,
-                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
+CREATE OR REPLACE FUNCTION instaid.make_id(
+    created_at timestamptz, shard_id integer, sequence bigint,
+    epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' AS $$
 DECLARE
     ms numeric;
@@ -80,9 +78,8 @@ COMMENT ON FUNCTION instaid.make_id IS 'the ID of a time, rounded down to 1 ms, 
 'the low bits of a sequence; error if the shard ID, or the time since the epoch, does not fit';
 
 -- The bits of the time have no sign.
-CREATE OR REPLACE FUNCTION instaid.extract_timestamp(id bigint,
-                                          epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS timestamptz
+CREATE OR REPLACE FUNCTION instaid.extract_timestamp(
+    id bigint, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (instaid_sql._utc_epoch(epoch)
             + (id >> instaid_sql._ms_shift() & instaid_sql._max_ms()) * interval '1 ms')
@@ -100,10 +97,9 @@ CREATE OR REPLACE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
     RETURN (id & instaid_sql._max_sequence())::integer;
 COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID';
 
-CREATE OR REPLACE FUNCTION instaid.decode(id bigint,
-                               epoch timestamptz DEFAULT instaid.default_epoch(),
-                               OUT created_at timestamptz, OUT shard_id integer,
-                               OUT sequence integer)
+CREATE OR REPLACE FUNCTION instaid.decode(
+    id bigint, epoch timestamptz DEFAULT instaid.default_epoch(), OUT created_at timestamptz,
+    OUT shard_id integer, OUT sequence integer)
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ROW(instaid.extract_timestamp(id, epoch), instaid.extract_shard_id(id),
                instaid.extract_sequence(id));
@@ -136,17 +132,15 @@ END $$;
 --                 before the epoch    in the format       after it
 --  _min_id_from   0                   smallest, time >=   null
 --  _max_id_before -1                  largest, time <     9223372036854775807
-CREATE OR REPLACE FUNCTION instaid._min_id_from(created_at timestamptz,
-                                    epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid._min_id_from(
+    created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN NULLIF(instaid_sql._first_ms_from(created_at, epoch), instaid_sql._last_ms() + 1)
            << instaid_sql._ms_shift();
 
 -- The largest ID whose time is before created_at; -1 if there is none.
-CREATE OR REPLACE FUNCTION instaid._max_id_before(created_at timestamptz,
-                                      epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid._max_id_before(
+    created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (instaid_sql._first_ms_from(created_at, epoch) - 1 << instaid_sql._ms_shift())
            + instaid_sql._low_bits();

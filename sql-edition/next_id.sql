@@ -129,9 +129,8 @@ END $$;
 
 -- These options, or those that renumber_shard() has given to the sequence and its shard.
 -- A call that waited for that meanwhile ends here, or in _elsewhere().
-CREATE OR REPLACE FUNCTION instaid_sql._renumbered(sequence regclass,
-                                        options instaid_sql.sequence_options)
-    RETURNS instaid_sql.sequence_options
+CREATE OR REPLACE FUNCTION instaid_sql._renumbered(
+    sequence regclass, options instaid_sql.sequence_options) RETURNS instaid_sql.sequence_options
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     actual CONSTANT record := pg_sequence_parameters(sequence);
@@ -151,9 +150,8 @@ END $$;
 
 -- The next ID of a sequence that was renumbered, or that the extension has adopted; refuse any
 -- other that cannot serve.
-CREATE OR REPLACE FUNCTION instaid_sql._elsewhere(sequence regclass,
-                                       options instaid_sql.sequence_options)
-    RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid_sql._elsewhere(
+    sequence regclass, options instaid_sql.sequence_options) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     renumbered CONSTANT instaid_sql.sequence_options := instaid_sql._renumbered(sequence, options);
@@ -180,9 +178,8 @@ END $$;
 --
 -- Who has the lock sends nothing to the client: one that asks for debugging messages, and does
 -- not read them, would keep it.
-CREATE OR REPLACE FUNCTION instaid_sql._lock(sequence regclass,
-                                  options instaid_sql.sequence_options)
-    RETURNS boolean
+CREATE OR REPLACE FUNCTION instaid_sql._lock(
+    sequence regclass, options instaid_sql.sequence_options) RETURNS boolean
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     schema text;
@@ -352,9 +349,8 @@ END $$;
 -- The first of many IDs, which fill milliseconds; null if too many are reserved already.
 -- Reserves whole milliseconds by one setval().  Null if the sequence is over a second ahead of
 -- the clock, since taking the IDs one by one is slower, or if the extension has adopted it.
-CREATE OR REPLACE FUNCTION instaid_sql._reserve(sequence regclass,
-                                     options instaid_sql.sequence_options,
-                                     count integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid_sql._reserve(
+    sequence regclass, options instaid_sql.sequence_options, count integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET client_min_messages = error AS $$
 DECLARE
@@ -381,9 +377,8 @@ EXCEPTION WHEN SQLSTATE 'ID001' THEN
 END $$;
 
 -- The next IDs of a sequence, in increasing order.
-CREATE OR REPLACE FUNCTION instaid_sql._next_ids(sequence regclass,
-                                      options instaid_sql.sequence_options,
-                                      count integer) RETURNS SETOF bigint
+CREATE OR REPLACE FUNCTION instaid_sql._next_ids(
+    sequence regclass, options instaid_sql.sequence_options, count integer) RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 1000
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -443,12 +438,10 @@ END $$;
 --
 -- It has as few expressions as possible: PL/pgSQL prepares each of them anew in each
 -- transaction.  It is without SET, so it names everything in full.
-CREATE OR REPLACE FUNCTION instaid_sql._declare(schema_name text, shard_id integer,
-                                     epoch_ms bigint, sequence regclass,
-                                     adopted boolean DEFAULT false,
-                                     or_replace boolean DEFAULT false) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $create$
+CREATE OR REPLACE FUNCTION instaid_sql._declare(
+    schema_name text, shard_id integer, epoch_ms bigint, sequence regclass,
+    adopted boolean DEFAULT false, or_replace boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $create$
 DECLARE
     options CONSTANT instaid_sql.sequence_options := instaid_sql._options(shard_id, epoch_ms);
     default_value CONSTANT text := format('%L::regclass', sequence);

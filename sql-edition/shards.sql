@@ -52,21 +52,19 @@ CREATE OR REPLACE VIEW instaid._declared_shards AS
                             instaid_sql._options(p.shard_id, p.epoch_ms));
 
 -- All shards
-CREATE OR REPLACE FUNCTION instaid._list_shards(OUT schema_name name, OUT shard_id integer,
-                                    OUT epoch timestamptz, OUT sequence regclass,
-                                    OUT declaration oid, OUT frozen boolean)
-    RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED ROWS 100
-    SET search_path = pg_catalog, pg_temp SET jit = off
+CREATE OR REPLACE FUNCTION instaid._list_shards(
+    OUT schema_name name, OUT shard_id integer, OUT epoch timestamptz, OUT sequence regclass,
+    OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED ROWS 100 SET search_path = pg_catalog, pg_temp
+    SET jit = off
 BEGIN ATOMIC
     TABLE instaid._declared_shards;
 END;
 
 -- The shard of a schema.  PostgreSQL puts this query into the one that calls it.
-CREATE OR REPLACE FUNCTION instaid._find_shard(schema text, OUT schema_name name,
-                                    OUT shard_id integer, OUT epoch timestamptz,
-                                    OUT sequence regclass, OUT declaration oid, OUT frozen boolean)
-    RETURNS SETOF record
+CREATE OR REPLACE FUNCTION instaid._find_shard(
+    schema text, OUT schema_name name, OUT shard_id integer, OUT epoch timestamptz,
+    OUT sequence regclass, OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
     LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1
 BEGIN ATOMIC
     SELECT s.* FROM instaid._declared_shards AS s WHERE s.schema_name = schema;
@@ -82,9 +80,8 @@ END;
 -- read by name only if it and its schema, which the reader can use, belong to the reader, to a
 -- superuser, or to the owner of these functions.  audit() sets enable_nestloop = off, with which
 -- each call would read all schemas.
-CREATE OR REPLACE FUNCTION instaid._position(sequence regclass, shard_id integer,
-                                             epoch timestamptz, OUT last bigint,
-                                             OUT is_read boolean)
+CREATE OR REPLACE FUNCTION instaid._position(
+    sequence regclass, shard_id integer, epoch timestamptz, OUT last bigint, OUT is_read boolean)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '1ms' SET enable_nestloop = on AS $$
 BEGIN
@@ -375,8 +372,7 @@ END $$;
 COMMENT ON FUNCTION instaid.add_sequence IS 'create a sequence of a shard for a table, whose '
 'default is then next_id(sequence); waits for the transactions that have taken IDs';
 
-CREATE OR REPLACE FUNCTION instaid.drop_sequence(schema_name text, sequence_name text)
-    RETURNS void
+CREATE OR REPLACE FUNCTION instaid.drop_sequence(schema_name text, sequence_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT text := format('%I.%I', schema_name, sequence_name);

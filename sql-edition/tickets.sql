@@ -127,11 +127,9 @@ COMMENT ON FUNCTION instaid.next_ticket(text) IS 'the next value of a ticket, wh
 
 ---- Creating tickets ----
 
-CREATE OR REPLACE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
-                                      servers integer DEFAULT 1,
-                                      start bigint DEFAULT 1, step integer DEFAULT 1,
-                                      data_type regtype DEFAULT 'bigint',
-                                      source text[] DEFAULT NULL)
+CREATE OR REPLACE FUNCTION instaid.create_ticket(
+    name text, server integer DEFAULT 1, servers integer DEFAULT 1, start bigint DEFAULT 1,
+    step integer DEFAULT 1, data_type regtype DEFAULT 'bigint', source text[] DEFAULT NULL)
     RETURNS regclass
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
