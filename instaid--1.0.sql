@@ -2265,7 +2265,7 @@ BEGIN ATOMIC
     WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
 END;
 
----- Adopting ----
+---- Reading a copy ----
 
 -- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
 -- name any sequence, or the caller does not have the rights of that role.  Refuse a MINVALUE above
@@ -2581,6 +2581,8 @@ BEGIN
     epoch := COALESCE(epoch, layout.epoch);
     shard_id := instaid.extract_shard_id(id);
 END $$;
+
+---- Adopting ----
 
 -- Lock the tables that have functions as a default, and find the largest ID in them, and the shard
 -- IDs of the newest rows: in tables of the functions' owner, the schema's or a superuser, since
@@ -3025,6 +3027,35 @@ END $$;
 COMMENT ON PROCEDURE instaid.adopt_shards IS 'adopt each schema LIKE the pattern with copies of '
 'the published function that the caller may adopt; commits after each; dry_run rolls back instead';
 
+CREATE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    shard record;
+BEGIN
+    PERFORM instaid._check_no_nulls('renumber_shard', json_build_object(
+        'schema_name', schema_name, 'shard_id', shard_id));
+    PERFORM instaid._check_read_committed('renumber_shard');
+    PERFORM instaid._check_name('schema', schema_name);
+    SELECT s.*, p.proowner::regrole AS owner INTO shard
+    FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
+    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
+    IF shard.shard_id = renumber_shard.shard_id THEN
+        RAISE NOTICE 'schema % is shard % already', quote_ident(schema_name), shard_id;
+    ELSE
+        PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
+        PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
+    END IF;
+END $$;
+COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
+'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
+
+---- Replacing a copy ----
+
 -- Locks of tables come first, as in _adopt().
 CREATE FUNCTION instaid.replace_copy(copy regprocedure, shard_id integer DEFAULT NULL,
                                                 epoch timestamptz DEFAULT NULL) RETURNS void
@@ -3156,33 +3187,6 @@ END $$;
 COMMENT ON FUNCTION instaid.replace_copy IS 'let a copy of the published function that cannot be '
 'adopted return the IDs of its schema''s shard, which is created with an epoch whose IDs are '
 'above its own; needs the rights of the owners of all that it changes';
-
-CREATE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-DECLARE
-    shard record;
-BEGIN
-    PERFORM instaid._check_no_nulls('renumber_shard', json_build_object(
-        'schema_name', schema_name, 'shard_id', shard_id));
-    PERFORM instaid._check_read_committed('renumber_shard');
-    PERFORM instaid._check_name('schema', schema_name);
-    SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
-    IF NOT FOUND THEN
-        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
-            HINT = 'instaid.shards lists the shards of this database.';
-    END IF;
-    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
-    IF shard.shard_id = renumber_shard.shard_id THEN
-        RAISE NOTICE 'schema % is shard % already', quote_ident(schema_name), shard_id;
-    ELSE
-        PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
-        PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
-    END IF;
-END $$;
-COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
-'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
 
 ---- Adopting columns ----
 

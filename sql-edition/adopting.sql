@@ -127,7 +127,11 @@ BEGIN ATOMIC
     ORDER BY p.pronargs;
 END;
 
+\ir ../common/copies.sql
+
 \ir ../common/adopting.sql
+
+\ir ../common/replace_copy.sql
 
 \ir ../common/adopt_column.sql
 
