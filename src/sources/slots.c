@@ -17,7 +17,7 @@
 #include "utils/builtins.h"
 
 #include "monotonic.h"
-#include "sources/slots.h"
+#include "sources/sources.h"
 
 SlotTable  *slot_table = NULL;
 
