@@ -40,7 +40,6 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_depend.h"
 #include "commands/proclang.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"

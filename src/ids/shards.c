@@ -21,7 +21,6 @@
 
 #include "common.h"
 #include "ids/ids.h"
-#include "sequence.h"
 
 PG_FUNCTION_INFO_V1(instaid_list_shards);
 PG_FUNCTION_INFO_V1(instaid_lock_shard_id);

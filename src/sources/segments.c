@@ -1,6 +1,7 @@
 /* Segments in shared memory: taking values of them, and the view instaid.segments. */
 #include "postgres.h"
 
+#include "catalog/pg_authid.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -16,7 +17,7 @@
 /* how often a call that waits looks at its slot, in ms */
 #define LOOK_INTERVAL	1000
 
-/* Take a value from a slot. */
+/* Take a value from a slot.  Returns false if it has none left. */
 static bool
 take_value(Slot *slot, int64 now, int64 *value)
 {
@@ -39,11 +40,21 @@ take_value(Slot *slot, int64 now, int64 *value)
 	return true;
 }
 
+/* May the role see failures of servers?  libpq's messages name files of this server. */
+static bool
+may_see_failures(Oid ticket)
+{
+	Oid			owner = relation_owner(ticket);
+
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		(OidIsValid(owner) && has_privs_of_role(GetUserId(), owner));
+}
+
 /* The error for a ticket that has no value */
 static void
 empty_error(Oid ticket, const char *name, const Slot *copy, bool no_worker, int timeout)
 {
-	const char *failure = source_may_see_failures(ticket) ? copy->failure :
+	const char *failure = may_see_failures(ticket) ? copy->failure :
 		"<insufficient privilege>; its owner and members of pg_read_all_stats see it in instaid.segments";
 
 	ereport(ERROR,
@@ -168,7 +179,7 @@ segments_state(FunctionCallInfo fcinfo)
 		values[13] = Int64GetDatum(slot.refill_duration);
 		values[14] = Int64GetDatum(slot.failures);
 		values[15] = TimestampTzGetDatum(slot.failed_at);
-		values[16] = CStringGetTextDatum(source_may_see_failures(slot.ticket) ?
+		values[16] = CStringGetTextDatum(may_see_failures(slot.ticket) ?
 										 slot.failure : "<insufficient privilege>");
 		nulls[2] = nulls[3] = used->left == 0;
 		nulls[5] = nulls[6] = spare->left == 0;
