@@ -62,6 +62,7 @@ static bool by_dump = false;
 static bool verify_rows = true;
 static bool reverse = false;
 static bool take_over = false;
+static bool refuses_reads = false;
 static double max_wait = 60;
 static double max_stop = 3;
 static const char *hook = NULL;
@@ -107,6 +108,8 @@ static const char usage[] =
 "  --one-way            prepare no way back: the target's wal_level can be replica\n"
 "  --dump               do not replicate, for roles that may not: copy the rows while writes are\n"
 "                       refused; there is no way back\n"
+"  --refuse-reads       refuse reads at the source after the switch, except by superusers and\n"
+"                       pg_read_all_data\n"
 "  --no-verify          do not compare the rows after the switch\n"
 "  --take-over          end another run of the same move\n"
 "  --source-for-target CONNECTION, --target-for-source CONNECTION\n"
@@ -551,7 +554,7 @@ run_patiently(Side *side, const char *sql, const char *what)
 	double		until = now() + max_wait;
 
 	run(side, "SET lock_timeout = '" PATIENCE "'");
-	while (!run_each(side, sql, shards, NULL))
+	while (!run_each(side, sql, shards, name))
 	{
 		if (now() > until)
 			stop(NOT_NOW, fmt("cannot %s", what), side->error,
@@ -1159,6 +1162,7 @@ attempt(int *status, char **why)
 			   *refuse = guards(from, REFUSES),
 			   *pass = guards(to, LETS_PASS),
 			   *thaw = value(to, THAW, shards, "{}"),
+			   *reads = value(to, GIVE_BACK_READS, shards, NULL),
 			   *freeze = value(to, "SELECT COALESCE(string_agg(format("
 							   "'SELECT instaid.freeze_shard(%L)', s), ';'), 'SELECT')"
 							   " FROM unnest($1::text[]) AS s", frozen, NULL),
@@ -1243,8 +1247,8 @@ attempt(int *status, char **why)
 	if (interrupted)
 		return *why = "interrupted", false;
 
-	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; %s; %s; %s; %s;"
-					 " %s", pass, thaw,
+	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; %s; %s; %s; %s; %s;"
+					 " %s", reads ? reads : "SELECT", pass, thaw,
 					 PQgetisnull(result, 0, 0) ? "SELECT" : PQgetvalue(result, 0, 0),
 					 freeze, by_dump ? publication(to, from, "switched", true) :
 					 fmt("ALTER SUBSCRIPTION %s DISABLE; ALTER SUBSCRIPTION %s SET (slot_name = NONE); %s",
@@ -1421,6 +1425,15 @@ clean_up(void)
 		run(to, mark(to, from, by_dump ? "back" : NOT_COMPARED, to->one_way));
 	}
 	look();
+}
+
+/* After the switch: what is read at the source would be old. */
+static void
+refuse_reads(void)
+{
+	run_patiently(from, REFUSE_READS, "refuse reads at the source");
+	step("reads refused");
+	say("%s: the source refuses reads, except by superusers and pg_read_all_data", shown);
 }
 
 /* Ask both sides the same, at the same time. */
@@ -1635,6 +1648,8 @@ status(void)
 		Side	   *f = i ? to : from,
 				   *t = i ? from : to;
 
+		if (value(f, GIVE_BACK_READS, shards, NULL))
+			printf("  reads:   the %s refuses them, except by superusers and pg_read_all_data\n", f->name);
 		if (!f->has_slot)
 			continue;
 		result = query(f, SLOT, f->slot, NULL);
@@ -1660,8 +1675,12 @@ status(void)
 static void
 move(void)
 {
-	char	   *pass;
+	char	   *pass,
+			   *why;
 
+	if (refuses_reads && (why = value(from, CANNOT_REFUSE_READS, shards, NULL)))
+		stop(IN_THE_WAY, "this role cannot refuse reads", why,
+			 "Use a superuser, or leave out --refuse-reads.");
 	if (!is_switched())
 	{
 		refuse_other_way();
@@ -1729,6 +1748,8 @@ move(void)
 		}
 		switch_over();
 	}
+	if (refuses_reads)
+		refuse_reads();
 	if (is_state(to, "switched"))
 		clean_up();
 	if (is_state(to, NOT_COMPARED))
@@ -1821,7 +1842,7 @@ main(int argc, char **argv)
 	enum
 	{
 		O_FROM = 1000, O_TO, O_FROM_REACH, O_TO_REACH, O_WAIT, O_STOP, O_HOOK, O_REVERSE, O_ONE_WAY,
-		O_NO_VERIFY, O_TAKE_OVER, O_DUMP, O_HELP
+		O_NO_VERIFY, O_TAKE_OVER, O_DUMP, O_REFUSE_READS, O_HELP
 	};
 	static const struct option options[] = {
 		{"from", required_argument, NULL, O_FROM}, {"to", required_argument, NULL, O_TO},
@@ -1834,7 +1855,8 @@ main(int argc, char **argv)
 		{"status", no_argument, NULL, STATUS}, {"switch", no_argument, NULL, SWITCH},
 		{"verify", no_argument, NULL, VERIFY}, {"finish", no_argument, NULL, FINISH},
 		{"cancel", no_argument, NULL, CANCEL}, {"reverse", no_argument, NULL, O_REVERSE},
-		{"dump", no_argument, NULL, O_DUMP}, {"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
+		{"dump", no_argument, NULL, O_DUMP}, {"refuse-reads", no_argument, NULL, O_REFUSE_READS},
+		{"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
 	};
 	int			option;
 
@@ -1877,6 +1899,9 @@ main(int argc, char **argv)
 				break;
 			case O_TAKE_OVER:
 				take_over = true;
+				break;
+			case O_REFUSE_READS:
+				refuses_reads = true;
 				break;
 			case O_REVERSE:
 				reverse = true;

@@ -357,7 +357,7 @@ old('UPDATE insta5.counters SET n = 0; TRUNCATE insta5.photos, insta5.likes, ins
 $writers = Writers->start(3, 0.02, $old, $new);
 my @ending = ('detached', 'slots dropped', 'copy dropped', 'guards dropped');
 my @moving = grep { my $s = $_; !grep { $s eq $_ } @ending, 'served again', 'way back dropped',
-	'taken back', 'refreshed', 'comparing' } @steps;
+	'taken back', 'refreshed', 'comparing', 'reads refused' } @steps;
 my $n = killed_at_each('killed at each step', undef, undef, ['insta5'], 'begun', 'guards', 'slot',
 	'dumped', 'defined', 'enabled', 'refreshed', 'following',
 	grep { !/^(begun|guards|slot|dumped|defined|enabled|following)$/ } @moving);
@@ -968,6 +968,124 @@ is(left(), ' ', '... and nothing is left');
 	$old->command_ok([ $tool, @sides, '--finish' ], '... ends');
 	is($old->safe_psql('half', 'SELECT count(*) FROM insta5.t; INSERT INTO insta5.t (n) VALUES (1)'
 		  . ' RETURNING n') . left(), "100\n1 ", '... with all rows, and nothing left');
+}
+
+# Reads are refused at the source, and come back with their rights
+fresh('reads', 'DROP SCHEMA insta5 CASCADE');
+$_->safe_psql($db, q{CREATE ROLE lead; CREATE ROLE member IN ROLE own;
+	CREATE ROLE mover LOGIN IN ROLE own;
+	GRANT CREATE ON DATABASE reads TO own, mover;
+	CREATE FUNCTION public.rows() RETURNS bigint LANGUAGE plpgsql AS
+	'BEGIN RETURN (SELECT count(*) FROM insta5.t); END'}) for $old, $new;
+old(q{SET ROLE own; CALL instaid.create_shards('insta%s', 5, 6);
+	CREATE TABLE insta5.t (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
+	INSERT INTO insta5.t (n) SELECT generate_series(1, 100); GRANT SELECT ON insta5.t TO PUBLIC;
+	CREATE FUNCTION insta5.rows() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM insta5.t';
+	GRANT CREATE ON SCHEMA insta5 TO lead; GRANT USAGE ON SCHEMA insta5 TO lead WITH GRANT OPTION;
+	RESET ROLE; SET ROLE lead; GRANT USAGE ON SCHEMA insta5 TO PUBLIC;
+	GRANT USAGE ON SCHEMA insta5 TO app WITH GRANT OPTION;
+	RESET ROLE; SET ROLE app; GRANT USAGE ON SCHEMA insta5 TO reader});
+my $rights = q{SELECT string_agg(COALESCE(nspacl, acldefault('n', nspowner))::text, ' '
+	ORDER BY nspname) FROM pg_namespace WHERE nspname ~ '^insta[0-9]'};
+my $granted = old($rights);
+my @read = ('SELECT count(*) FROM insta5.t', 'EXECUTE q', 'EXECUTE r', 'SELECT public.rows()',
+	'SELECT insta5.rows()', 'SELECT count(*) FROM t', 'COPY insta5.t TO STDOUT');
+# sessions of roles, with plans that they have made
+sub readers
+{
+	my ($node) = @_;
+	return map {
+		my $session = holds($node, "SET ROLE $_; SET search_path = insta5, public;
+			PREPARE q AS SELECT count(*) FROM insta5.t; PREPARE r AS SELECT count(*) FROM t");
+		my $role = $_;
+		$session->($_) for map { (@read) x 2 } 1 .. 3;
+		[ $role, $session ]
+	} 'own', 'member', 'app', 'reader';
+}
+# what each of them can read
+sub read_by
+{
+	return join ', ', map { my ($role, $session) = @$_;
+		map { "$role: $_" } grep { $session->($_) !~
+			/permission denied for schema insta5|"\w" does not exist/ } @read } @_;
+}
+my @readers = readers($old);
+my $cursor = holds($old, 'SET ROLE app; BEGIN; DECLARE c CURSOR FOR SELECT 1 FROM insta5.t');
+my $all_read = read_by(@readers);
+is(() = $all_read =~ /: /g, 4 * @read, 'roles that read');
+is(im({ at => 'switched' }, 'insta5', 'insta6', '--refuse-reads'), -1,
+	'killed when it is switched');
+is(read_by(@readers), $all_read, '... they still read');
+is(im({ at => 'reads refused' }, 'insta5', 'insta6', '--refuse-reads'), -1, 'killed again');
+is(read_by(@readers), '', '... reads are refused');
+is(im('insta5', 'insta6', '--refuse-reads'), 0, '... and the same command ends');
+like($out, qr/: the source refuses reads, except by superusers and pg_read_all_data\n/,
+	'... and says so');
+is($cursor->('FETCH c'), 1, '... an open cursor goes on');
+like($cursor->('SELECT 1 FROM insta5.t; ROLLBACK'), qr/permission denied for schema insta5/,
+	'... but reads nothing else');
+is(old('SELECT count(*) FROM insta5.t'), 100, '... a superuser reads');
+is(holds($old, 'GRANT pg_read_all_data TO lead; SET ROLE lead')->('TABLE insta5.t LIMIT 0'), '',
+	'... and a member of pg_read_all_data');
+is(new($rights), $granted, '... the target has the rights');
+is(read_by(readers($new)), $all_read, '... and is read');
+is(im('--status'), 0, '--status');
+like($out, qr/^  reads:   the source refuses them, except by superusers and pg_read_all_data$/m,
+	'... says it');
+new('INSERT INTO insta5.t (n) VALUES (1)');
+is($old->poll_query_until($db, 'SELECT count(*) = 101 FROM insta5.t'), 1,
+	'... the way back goes on');
+is(im('--verify'), 0, '... and is compared');
+is(im({ at => 'started' }, '--reverse', '--refuse-reads'), -1, 'back, and killed');
+is(read_by(@readers), '', '... reads are refused');
+is(im({ at => 'switched' }, '--reverse', '--refuse-reads'), -1, '... killed again');
+is(old($rights), $granted, '... the source has its rights, each from who has granted it');
+is(read_by(@readers), $all_read, '... and is read, by old sessions, too');
+is(im('--reverse', '--refuse-reads'), 0, '... and the same command ends');
+is(read_by(readers($new)), '', '... and the other side refuses reads');
+is(im('insta5', 'insta6'), 0, 'moved without the option');
+is(old($rights) . new($rights), $granted x 2, '... both sides have all rights');
+SKIP:
+{
+	skip 'the owner of a subscription is a superuser', 1 if $old->pg_version < 16;
+	old(q{ALTER SUBSCRIPTION instaid_move_5 SET (password_required = false);
+		ALTER SUBSCRIPTION instaid_move_5 OWNER TO mover});
+	pass('the way back belongs to another role');
+}
+{
+	my $grants = holds($old, 'BEGIN; GRANT USAGE ON SCHEMA insta6 TO reader');
+	my $run = started('--refuse-reads');
+	$old->poll_query_until($db, "SELECT count(*) > 0 FROM pg_stat_activity
+		WHERE query ~ 'REVOKE ALL' AND wait_event_type = 'Lock'") or die;
+	$grants->('COMMIT');
+	is(ended($run), 0, 'another session grants a right meanwhile');
+	like($run->{out}, qr/refuses reads/, '... reads are refused');
+	new('GRANT USAGE ON SCHEMA insta6 TO reader');
+	$granted = new($rights);
+}
+new('INSERT INTO insta5.t (n) VALUES (1)');
+is($old->poll_query_until($db, 'SELECT count(*) = 102 FROM insta5.t'), 1,
+	'... the way back goes on');
+is(read_by(@readers), '', '... for nobody else');
+is(im('--reverse'), 0, '... it goes back');
+is(old($rights) . new($rights), $granted x 2, '... with this right, too');
+is(im('--cancel'), 0, '... and ends');
+{
+	my @sides = map { $_->connstr($db) } $old, $new;
+	old('REVOKE USAGE ON SCHEMA insta5 FROM lead CASCADE');
+	for my $role ('own', 'mover')
+	{
+		@through{'from', 'to'} = map { "$_ user=$role" } @sides;
+		is(im('--dump', 'insta5', '--refuse-reads'), $role eq 'own' ? 5 : 0, "--dump as $role");
+		like($err, qr/this role cannot refuse reads\n.*own owns schema insta5/, '... is told')
+		  if $role eq 'own';
+	}
+	is(read_by(@readers), '', '... the owner cannot read');
+	is(holds($old, 'SET ROLE mover')->('SELECT count(*) FROM insta5.t'), 102,
+		'... but who has moved it');
+	is(im('--finish'), 0, '... it is finished');
+	%through = ();
+	is(left(), ' ', '... and nothing is left');
 }
 
 # A way back that does not come to its end, and what the other direction then does

@@ -148,13 +148,15 @@ is(planned('--weights', 'SELECT name, weight * 1e9 FROM public.weights', '--drai
 like($out, qr/^# b keeps 13 shards: the arguments leave them out/m,
 	'... whose shards may not move');
 at('a', q{SELECT instaid.create_shard('odd ''name"', 4000)});
-is(planned(@weights, '--drain', 'a', '--one-way', '--on-switch', q{echo 'it'"'"'s'}), 0, 'quotes');
+is(planned(@weights, '--drain', 'a', '--refuse-reads', '--on-switch', q{echo 'it'"'"'s'}), 0,
+	'quotes');
 {
 	# what the shell makes of it
 	IPC::Run::run([ 'sh', '-c', $out =~ s/^\S*instaid-move/printf '%s\\n'/mgr ], '>', \my $shown);
 	my @args = split /\n/, $shown;
 	ok((grep { $_ eq q{odd 'name"} } @args), '... of a shard');
 	ok((grep { $_ eq q{echo 'it'"'"'s'} } @args), '... and of an option');
+	ok((grep { $_ eq '--refuse-reads' } @args), '... which it gives to each move');
 }
 at('a', q{DROP SCHEMA "odd 'name""" CASCADE});
 
