@@ -11,6 +11,14 @@
 #define WHO \
 	"SELECT system_identifier || '/' || " DATABASE " FROM pg_control_system()"
 
+/* $1: the second number of an advisory lock; any role can hold it */
+#define LOCK_HOLDER \
+	"SELECT format('Session %s of role %I holds its lock.', l.pid, a.usename)" \
+	" FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid" \
+	" WHERE l.locktype = 'advisory' AND l.granted AND l.database = " DATABASE \
+	" AND l.objsubid = 2 AND l.objid::bigint = $1::bigint & 4294967295" \
+	" AND l.classid::bigint = hashtext('instaid-move')::bigint & 4294967295"
+
 /* a name, and a name or pattern */
 #define FITS(name, pattern) \
 	name " = " pattern " OR " pattern " LIKE '%\\%%'" \
@@ -286,7 +294,10 @@
 	"  FROM pg_type AS t WHERE t.typnamespace IN " OURS " AND t.typtype IN ('d', 'e', 'r')" \
 	") AS definitions (d) ORDER BY d COLLATE \"C\""
 
-/* What DROP SCHEMA ... CASCADE would drop outside of the schemas */
+/*
+ * What DROP SCHEMA ... CASCADE would drop outside of the schemas, without types, indexes and constraints of
+ * such a table; and whether it is a partition or child of one of theirs
+ */
 #define DEPENDANTS \
 	"WITH RECURSIVE inside AS (SELECT 'pg_namespace'::regclass::oid AS c, oid AS o FROM pg_namespace" \
 	"  WHERE oid IN " OURS \
@@ -301,13 +312,19 @@
 	"  LEFT JOIN pg_class AS r ON r.oid IN (t.tgrelid, w.ev_class, d.adrelid, p.polrelid)" \
 	"  WHERE NOT COALESCE(t.tgisinternal, false) AND i.c NOT IN ('pg_publication_rel'::regclass," \
 	"   'pg_publication_namespace'::regclass, 'pg_default_acl'::regclass))" \
-	" SELECT DISTINCT pg_describe_object(c, o, 0) COLLATE \"C\" FROM whose" \
+	" SELECT DISTINCT pg_describe_object(c, o, 0) COLLATE \"C\", c = 'pg_class'::regclass" \
+	"  AND o IN (SELECT inhrelid FROM pg_inherits AS h JOIN pg_class AS p ON p.oid = h.inhparent" \
+	"   WHERE p.relnamespace IN " OURS ") FROM whose" \
 	"  LEFT JOIN pg_constraint AS k ON c = 'pg_constraint'::regclass AND k.oid = o" \
+	"  LEFT JOIN pg_index AS x ON c = 'pg_class'::regclass AND x.indexrelid = o" \
+	"  LEFT JOIN pg_type AS y ON c = 'pg_type'::regclass AND y.oid = o" \
+	"  LEFT JOIN pg_type AS e ON e.oid = y.typelem" \
 	"  CROSS JOIN LATERAL pg_identify_object(c, o, 0) AS s" \
 	"  WHERE COALESCE((SELECT quote_ident(nspname) FROM pg_namespace" \
 	"   WHERE oid = CASE WHEN c = 'pg_namespace'::regclass THEN o ELSE k.connamespace END), s.schema, '')" \
 	"  <> ALL (SELECT quote_ident(n) FROM unnest($1::text[]) AS n)" \
-	"  AND COALESCE(s.schema, '') <> 'pg_toast' ORDER BY 1"
+	"  AND COALESCE(s.schema, '') <> 'pg_toast' AND COALESCE(x.indrelid, k.conrelid, nullif(e.typrelid, 0)," \
+	"   y.typrelid, 0) NOT IN (SELECT o FROM whose WHERE c = 'pg_class'::regclass) ORDER BY 1"
 
 /* What COPY copies */
 #define DUMPED_TABLES \
@@ -454,6 +471,9 @@
 	" JOIN pg_class AS r ON d.refclassid = 'pg_class'::regclass AND r.oid = d.refobjid" \
 	" JOIN pg_namespace AS n ON n.oid = r.relnamespace" \
 	" WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname <> ALL ($1::text[])" \
+	" UNION SELECT 'server ' || quote_ident(s.srvname) COLLATE \"C\" FROM pg_foreign_table AS f" \
+	" JOIN pg_class AS c ON c.oid = f.ftrelid AND c.relnamespace IN " OURS \
+	" JOIN pg_foreign_server AS s ON s.oid = f.ftserver" \
 	" UNION SELECT 'role ' || quote_ident(r.rolname) COLLATE \"C\" FROM pg_roles AS r" \
 	" WHERE r.rolname = current_user OR r.oid IN (" \
 	"  SELECT refobjid FROM pg_shdepend AS d WHERE d.dbid = " DATABASE \
@@ -473,6 +493,7 @@
 	"SELECT x FROM unnest($1::text[]) AS x WHERE CASE split_part(x, ' ', 1)" \
 	" WHEN 'role' THEN to_regrole(substr(x, 6)) IS NULL" \
 	" WHEN 'type' THEN to_regtype(substr(x, 6)) IS NULL" \
+	" WHEN 'server' THEN NOT EXISTS (SELECT FROM pg_foreign_server WHERE quote_ident(srvname) = substr(x, 8))" \
 	" WHEN 'relation' THEN to_regclass(substr(x, 10)) IS NULL" \
 	" ELSE to_regprocedure(substr(x, 10)) IS NULL END"
 #define CHECK_SUBSCRIBER \

@@ -817,6 +817,12 @@ fresh('listed', q{
 	ALTER TABLE insta5.t ADD CONSTRAINT crosses FOREIGN KEY (n) REFERENCES public.c NOT VALID;
 	CREATE TABLE public.p (n integer PRIMARY KEY) PARTITION BY LIST (n);
 	CREATE TABLE insta5.p1 PARTITION OF public.p DEFAULT;
+	CREATE TABLE insta5.q (n integer PRIMARY KEY) PARTITION BY LIST (n);
+	CREATE TABLE public.q1 PARTITION OF insta5.q DEFAULT;
+	CREATE TABLE public.r (n insta5.t, k integer) PARTITION BY HASH (k);
+	CREATE TABLE public.r1 PARTITION OF public.r FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+	CREATE FOREIGN DATA WRAPPER w; CREATE SERVER only_there FOREIGN DATA WRAPPER w;
+	CREATE FOREIGN TABLE insta5.far (n integer) SERVER only_there;
 	CREATE FUNCTION insta5.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
 	CREATE TRIGGER always AFTER INSERT ON insta5.t FOR EACH ROW EXECUTE FUNCTION insta5.f();
 	ALTER TABLE insta5.t ENABLE ALWAYS TRIGGER always;
@@ -832,9 +838,11 @@ is(im('--check-only', 'insta5'), 5, 'everything that would stop it, at once');
 for my $fault ("! .*'pending', is open", '! table insta5.nokey has no replica identity',
 	'! table insta5.late has no replica identity.* key that is not deferrable',
 	'! table insta5.u is unlogged', '! foreign key crosses of insta5.t refers to c',
-	'! p and its child insta5.p1', '! trigger always of insta5.t is ENABLE ALWAYS',
-	'! view v of the source',
-	'! shard ID 5 is schema other', '! the target lacks.*role only_here.*type mood',
+	'! p and its child insta5.p1', '! insta5.q and its child q1',
+	'! trigger always of insta5.t is ENABLE ALWAYS',
+	'! view v of the source', '! table r of', '! table r1 of',
+	'! shard ID 5 is schema other',
+	'! the target lacks.*role only_here, server only_there, type mood',
 	# from 16 on, this interval is one for each subscription
 	$new->pg_version < 16 ? '- wal_retrieve_retry_interval of the target is 5s' : (),
 	'- materialized view insta5.mv',
@@ -842,6 +850,7 @@ for my $fault ("! .*'pending', is open", '! table insta5.nokey has no replica id
 {
 	like($out =~ s/public\.//gr, qr/^  $fault/m, "... $fault");
 }
+is(() = $out =~ /^.*\bq1\b/mg, 1, '... and nothing that is part of one of these');
 is(left(), 'publication mine ' =~ s/publication mine/ /r =~ s/^ +$/ /r, '... nothing was changed');
 $_->safe_psql($db, 'ROLLBACK PREPARED $$pending$$') for $old;
 old('DROP ROLE IF EXISTS nobody; REVOKE SELECT ON insta5.t FROM only_here; DROP ROLE only_here');
@@ -916,7 +925,8 @@ my $waits = q{SELECT count(*) = 1 FROM pg_stat_activity
 my $first = started('insta5');
 $old->poll_query_until($db, $waits) or die;
 is(im('insta5'), 4, 'a second run');
-like($err, qr/another run is moving insta5\n.*Session \d+ of the source/, '... names the first');
+like($err, qr/another run is moving insta5 with the source\n.*Session \d+ of role \w+ holds/,
+	'... names the first');
 $first->{run}->kill_kill;
 is($old->poll_query_until($db, "SELECT count(*) = 0 FROM pg_locks WHERE locktype = 'advisory'
 	AND database = (SELECT oid FROM pg_database WHERE datname = '$db')"), 1,
@@ -1088,6 +1098,43 @@ is(im('--cancel'), 0, '... and ends');
 	is(left(), ' ', '... and nothing is left');
 }
 
+# Servers that reach each other in another way than the program
+fresh('reach');
+{
+	my $services = PostgreSQL::Test::Utils::tempdir . '/services';
+	append_to_file($services, join '', map { '[' . $_->name . "]\nhost=" . $_->host . "\nport="
+		. $_->port . "\ndbname=$db\n" } $old, $new);
+	local $ENV{PGSERVICEFILE} = $services;
+	my @reach = ('--source-for-target', $old->connstr($db), '--target-for-source',
+		$new->connstr($db));
+	@through{'from', 'to'} = map { 'service=' . $_->name } $old, $new;
+	is(im('insta5'), 5, 'servers that do not reach each other');
+	like($out, qr/the target's server cannot use the source: .*; give --source-for-target$/m,
+		'... are told the option');
+	is(im('insta5', @reach), 0, '... with it, they do');
+	is(im('--reverse'), 7, '--reverse without it');
+	like($err, qr/the target's server cannot .*; give --target-for-source, also with --reverse$/m,
+		'... is told, too');
+	is(im('--reverse', @reach), 0, '... with it, it goes');
+	is(im('--cancel'), 0, '... and ends');
+	%through = ();
+}
+
+# Any role can hold the lock of a move
+{
+	my $role = $old->connstr($db) . ' user=own';
+	my $psql = IPC::Run::start([ 'psql', '-Xqd', $role, '-c',
+			q{SELECT pg_advisory_lock(hashtext('instaid-move'), 5), pg_sleep(180)} ],
+		'>', \my $said);
+	$old->poll_query_until($db, "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory'
+		AND granted AND classid::bigint = hashtext('instaid-move')::bigint & 4294967295") or die;
+	is(im('insta5'), 4, 'a role without rights holds the lock');
+	like($err, qr/Session \d+ of role own holds its lock\..*\n.*--take-over/, '... and is named');
+	is(im('insta5', '--take-over'), 0, '... and is ended');
+	$psql->finish;
+	ends('taken');
+}
+
 # A way back that does not come to its end, and what the other direction then does
 fresh('astray');
 is(im('insta5'), 0, 'moved');
@@ -1137,7 +1184,11 @@ is(places() . left(), '- - ', '... with nothing left');
 fresh('renamed');
 is(im({ at => 'stopped', do => 'kill -9 $PPID' }, 'insta5'), -1, 'killed while writes are refused');
 old('ALTER SCHEMA insta5 RENAME TO insta6');
-is(im('--cancel'), 0, '... it can also be cancelled without the schema');
+is(im('--cancel'), 5, '... it is not cancelled while the schema has another name');
+like($err, qr/the source has insta6, and not insta5\n.*\n.*Rename it back/, '... which is told');
+old('ALTER SCHEMA insta6 RENAME TO insta5');
+is(im('--cancel'), 0, '... then it is');
+is(places() . left(), 'insta5 - ', '... and the source serves');
 
 # Two targets, and the other direction, at once
 fresh('twice');
@@ -1225,7 +1276,8 @@ for my $none ('nothing', 'no%')
 }
 is(im(), 2, 'no shard');
 is(im('--prepare', '--switch'), 2, 'two commands');
-is(im('--max-stop', $_, 'insta5'), 2, "--max-stop $_") for 'x', '1s', '-1', 'nan', '';
+is(im('--max-stop', $_, 'insta5'), 2, "--max-stop $_") for 'x', '1s', '-1', 'nan', '', '0';
+like($err, qr/0 is not a number for --max-stop\n.*from 0\.001 to 86400/, '... is told the range');
 is(im('--finish', 'insta5'), 0, 'nothing to finish');
 $from = $to;
 is(im('insta5'), 2, 'one database');
