@@ -141,13 +141,11 @@ CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT t
 -- The commands that create the functions of a shard, or replace its next_id().
 -- Unlike catalog changes in C, they fire event triggers.  None looks a function up by its name,
 -- as COMMENT, GRANT and ALTER do: among thousands of that name, this takes 20 ms and 8 MB.
-CREATE FUNCTION instaid._declaration_commands(schema_name text, shard_id integer,
-                                              epoch timestamptz, sequence text,
-                                              or_replace boolean DEFAULT false,
-                                              arguments text DEFAULT '',
-                                              security text DEFAULT '') RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION instaid._declaration_commands(
+    schema_name text, shard_id integer, epoch timestamptz, sequence text,
+    or_replace boolean DEFAULT false, arguments text DEFAULT '', security text DEFAULT '')
+    RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN format('CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
                   ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
