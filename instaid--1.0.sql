@@ -564,11 +564,9 @@ BEGIN ATOMIC
     SELECT s.* FROM instaid._list_shards() AS s WHERE s.schema_name = schema;
 END;
 
--- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
-CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT code text, OUT problem text)
-    RETURNS SETOF record
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
+-- What ALTER FUNCTION or DROP has made wrong with a function of a shard, for audit(); or nulls.
+CREATE FUNCTION instaid._function_fault(function oid, OUT code text, OUT problem text)
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_function_fault';
 
 -- The sequences that issue the IDs of a shard: the one of its next_id() first, and those that
 -- tables of its owner pass to next_id(regclass).
@@ -1784,10 +1782,12 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
                 THEN format('ALTER FUNCTION %s VOLATILE STRICT PARALLEL UNSAFE;', f.signature)
                 ELSE 'Let it be as instaid.create_shard() creates it;'
                      ' ALTER FUNCTION or a DROP has changed that.' END
-    FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function
-         JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
+         CROSS JOIN LATERAL instaid._function_fault(p.oid) AS o
          CROSS JOIN LATERAL format('%I.%I(%s)', n.nspname, p.proname,
                                    oidvectortypes(p.proargtypes)) AS f (signature)
+    WHERE o.code IS NOT NULL
     UNION ALL
     -- it was dropped, with CASCADE also from defaults
     SELECT 'no_next_id', 'error', s.name, 'has no function next_id()',

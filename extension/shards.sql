@@ -78,11 +78,9 @@ BEGIN ATOMIC
     SELECT s.* FROM instaid._list_shards() AS s WHERE s.schema_name = schema;
 END;
 
--- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
-CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT code text, OUT problem text)
-    RETURNS SETOF record
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
+-- What ALTER FUNCTION or DROP has made wrong with a function of a shard, for audit(); or nulls.
+CREATE FUNCTION instaid._function_fault(function oid, OUT code text, OUT problem text)
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_function_fault';
 
 -- The sequences that issue the IDs of a shard: the one of its next_id() first, and those that
 -- tables of its owner pass to next_id(regclass).
