@@ -18,7 +18,8 @@ BEGIN
     SELECT p.proname, p.prosecdef, p.prorettype::regtype AS type, n.nspname, n.oid AS schema,
            p.proowner::regrole AS owner, p.pronargs, p.pronargs = p.pronargdefaults AS is_callable,
            pg_get_function_arguments(p.oid) AS arguments,
-           p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype) AS is_numeric INTO main
+           p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype, 'regclass'::regtype)
+           AS is_ambiguous INTO main
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.oid = copy AND p.prokind = 'f' AND NOT p.proretset
       AND p.prorettype IN ('bigint'::regtype, 'text'::regtype, 'varchar'::regtype);
@@ -28,14 +29,29 @@ BEGIN
             HINT = 'Write it anew, so that it calls next_id() of a shard.';
     END IF;
     PERFORM instaid._check_owner(main.owner, 'function', copy::text);
-    IF main.proname = 'next_id' AND main.is_numeric THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('%s cannot stand beside the next_id() of a shard', copy),
-            DETAIL = 'Calls with a number would be ambiguous: it could be a sequence.',
-            HINT = 'Rename it, and its callers, and try again.';
-    END IF;
     PERFORM instaid._check_ruler(main.owner, main.nspname, copy);
     largest := (instaid._lock_tables_of(main.schema, ARRAY[copy], main.owner)).largest;
+    SELECT s.*, p.proowner::regrole AS owner INTO shard
+    FROM instaid._find_shard(main.nspname) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
+    -- next_id() would call itself
+    IF FOUND AND EXISTS (
+        SELECT FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
+        WHERE p.oid = copy AND (l.lanname = 'instaid' OR strpos(p.prosrc, 'instaid_sql._') > 0
+                                OR EXISTS (
+            SELECT FROM pg_depend AS d JOIN pg_proc AS f ON f.oid = d.refobjid
+            WHERE d.classid = 'pg_proc'::regclass AND d.objid = copy
+              AND d.refclassid = 'pg_proc'::regclass AND f.proname = 'next_id'
+              AND f.pronamespace = main.schema)))
+    THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('%s returns IDs of shard %s already', copy, shard.shard_id),
+            DETAIL = 'It belongs to the shard, or calls its next_id().';
+    ELSIF main.proname = 'next_id' AND main.is_ambiguous THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('%s cannot stand beside the next_id() of a shard', copy),
+            DETAIL = 'Calls with a number or a sequence would be ambiguous.',
+            HINT = 'Rename it, and its callers, and try again.';
+    END IF;
     IF main.is_callable THEN
         BEGIN
             returned := instaid._call_copy(copy);
@@ -54,20 +70,19 @@ BEGIN
             HINT = 'Write it anew, so that it calls next_id() of a shard.';
     END IF;
 
-    SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid._find_shard(main.nspname) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
-    IF FOUND AND (shard.owner <> main.owner OR shard.shard_id <> replace_copy.shard_id
-                  OR shard.epoch <> replace_copy.epoch OR EXISTS (
-                      -- another role's would be called in place of the shard's
-                      SELECT FROM pg_proc AS p WHERE p.proowner <> main.owner
-                      AND p.oid = instaid._find_function(main.nspname, 'next_id', ''))) THEN
+    IF shard.shard_id IS NOT NULL AND (
+           shard.owner <> main.owner OR shard.shard_id <> replace_copy.shard_id
+           OR shard.epoch <> replace_copy.epoch OR EXISTS (
+               -- another role's would be called in place of the shard's
+               SELECT FROM pg_proc AS p WHERE p.proowner <> main.owner
+               AND p.oid = instaid._find_function(main.nspname, 'next_id', ''))) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('schema %I is a shard already', main.nspname),
             DETAIL = format('It is shard %s of %s, with epoch %s. %s owns %s.', shard.shard_id,
                             shard.owner, shard.epoch, main.owner, copy),
             HINT = 'A schema is one shard. Pass no other number or epoch, and give the function,'
                    ' and next_id(), to the owner of the shard.';
-    ELSIF NOT FOUND THEN
+    ELSIF shard.shard_id IS NULL THEN
         IF shard_id IS NULL THEN
             RAISE null_value_not_allowed USING
                 MESSAGE = format('schema %I is not a shard yet', main.nspname),
@@ -107,10 +122,13 @@ BEGIN
     END IF;
     PERFORM instaid._execute_as(main.owner, format(
         'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE PARALLEL UNSAFE %s'
-        ' RETURN %s%1$I.next_id()', main.nspname, COALESCE(new_name, main.proname), main.arguments,
-        main.type, CASE WHEN main.prosecdef THEN 'SECURITY DEFINER' END,
+        ' RETURN %s%1$I.next_id(%7$s)', main.nspname, COALESCE(new_name, main.proname),
+        main.arguments, main.type, CASE WHEN main.prosecdef THEN 'SECURITY DEFINER' END,
         CASE WHEN main.type <> 'bigint'::regtype
-             THEN format('%L || ', regexp_replace(returned, '\d+$', '')) END));
+             THEN format('%L || ', regexp_replace(returned, '\d+$', '')) END,
+        -- the shard's own, which got its old text back
+        CASE WHEN copy = instaid._find_function(main.nspname, 'next_id', '')
+             THEN format('%L::regclass', shard.sequence) END));
     RAISE NOTICE '% returns IDs of shard % now', copy, shard.shard_id
         USING DETAIL = format('The epoch is %s.', shard.epoch);
     -- so that who inserts goes on
