@@ -54,7 +54,8 @@ BEGIN
         RAISE invalid_transaction_state USING
             MESSAGE = format('%s() must run in a READ COMMITTED transaction', routine),
             DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
-            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
+            HINT = 'SET default_transaction_isolation = ''read committed''; or, for a function,'
+                   ' BEGIN ISOLATION LEVEL READ COMMITTED;';
     END IF;
 END $$;
 
@@ -95,14 +96,19 @@ CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
                  JOIN pg_database AS b ON b.datname = current_database()
                  JOIN pg_roles AS d ON d.oid = b.datdba WHERE n.oid = schema);
 
+-- The role of an owner.  That of pg_database_owner, which nobody can log in as, is its member.
+CREATE FUNCTION instaid._ruler(owner oid) RETURNS regrole
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT CASE pg_get_userbyid(owner) WHEN 'pg_database_owner' THEN d.datdba
+                                               ELSE owner END
+            FROM pg_database AS d WHERE d.datname = current_database());
+
 -- Whether a role can rely on what another one owns and could replace: that one is a superuser, has
--- its rights already, or owns instaid.  pg_database_owner has one member.
+-- its rights already, or owns instaid.
 CREATE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-    RETURN (SELECT pg_has_role(o.oid, role, 'USAGE') OR o.oid = i.nspowner
-            FROM pg_namespace AS i JOIN pg_database AS d ON d.datname = current_database()
-                 CROSS JOIN LATERAL (SELECT CASE pg_get_userbyid(owner) WHEN 'pg_database_owner'
-                                            THEN d.datdba ELSE owner END) AS o (oid)
+    RETURN (SELECT pg_has_role(r, role, 'USAGE') OR r = i.nspowner
+            FROM pg_namespace AS i CROSS JOIN instaid._ruler(owner) AS r
             WHERE i.nspname = 'instaid');
 
 ---- Checks that need C or know of Citus ----
@@ -696,7 +702,7 @@ CREATE FUNCTION instaid._check_ruler(role regrole, schema_name text, function oi
     RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    owner CONSTANT regrole := (SELECT n.nspowner FROM pg_namespace AS n
+    owner CONSTANT regrole := (SELECT instaid._ruler(n.nspowner) FROM pg_namespace AS n
                                WHERE n.nspname = schema_name);
 BEGIN
     IF NOT instaid._can_trust(role, owner) THEN
@@ -705,8 +711,9 @@ BEGIN
             DETAIL = format('Role %s, its owner, could put other functions there.', owner),
             HINT = CASE WHEN function IS NULL
                         THEN 'Let that role create the shard, or choose another schema.'
-                        ELSE format('Give the function to that role: ALTER FUNCTION %s OWNER TO'
-                                    ' %s;', instaid._signature(function), owner) END;
+                        ELSE format('Give the function, and its sequence, to that role: ALTER'
+                                    ' FUNCTION %s OWNER TO %s;', instaid._signature(function),
+                                    owner) END;
     END IF;
 END $$;
 
@@ -1876,7 +1883,8 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                      OR p.prorettype <> 'bigint'::regtype AND (p.prosrc ~* 'encode|to_hex'
                                                                OR p.pronargs > p.pronargdefaults)
                      OR p.proname = 'next_id' AND p.pronargs > p.pronargdefaults
-                        AND p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype)
+                        AND p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype,
+                                                 'regclass'::regtype)
                 THEN 'Write it anew, under another name if it is next_id(), so that it calls'
                      ' next_id() of a shard.'
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
@@ -1886,6 +1894,12 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
                 THEN format('ALTER FUNCTION %s RENAME TO old_next_id; CALL instaid.adopt_shards();'
                             ' -- Defaults follow it.', c.object)
+                WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
+                THEN format('Read its text, and give the function and its sequence to role %s.'
+                            ' Then: CALL instaid.adopt_shards();', instaid._ruler(n.nspowner))
+                WHEN f.proowner <> p.proowner
+                THEN format('ALTER ROUTINE %I.next_id() RENAME TO old_next_id; CALL'
+                            ' instaid.adopt_shards(); -- Defaults follow it.', n.nspname)
                 ELSE 'CALL instaid.adopt_shards(); -- It says what to do with a copy that it'
                      ' leaves. If the function has %%, write % first.' END
     -- a number of its own for each schema
@@ -1894,6 +1908,7 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
           FROM instaid._copies AS c) AS c
          JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
+         LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', '')
          LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
     UNION ALL
     SELECT f.code, f.severity, s.name, f.problem, f.cure
@@ -2418,8 +2433,8 @@ BEGIN
                     DETAIL = 'Names without a schema are looked for in its own search_path or its'
                              ' owner''s, its schema and public, among objects of its owner and of'
                              ' superusers.',
-                    HINT = 'Write the schemas into its text, and try again. To let it return IDs'
-                           ' of a new shard: ' || instaid._replacing(function);
+                    HINT = 'Correct its text, or write the schemas into it, and try again. To let'
+                           ' it return IDs of a new shard: ' || instaid._replacing(function);
             END IF;
             needs_names := true;
         END;
@@ -2648,38 +2663,35 @@ END $$;
 CREATE VIEW instaid._found_copies AS
     WITH copy AS (
         SELECT n.nspname AS schema_name, c.object, p.oid AS function, p.proowner, p.pronargs,
-               p.proname, instaid._find_function(n.nspname, 'next_id', '') AS next_id,
+               p.proname, f.oid AS next_id, pg_get_userbyid(f.proowner) AS next_id_owner,
                CASE WHEN p.oid IS NULL THEN 'is a default'
                     WHEN pg_has_role(p.proowner, 'USAGE') IS NOT TRUE
                     THEN format('belongs to %I', pg_get_userbyid(p.proowner))
                     WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
-                    THEN format('belongs to %I, and its schema to %I',
-                                pg_get_userbyid(p.proowner), pg_get_userbyid(n.nspowner))
+                    THEN format('belongs to %I, and its schema to %s',
+                                pg_get_userbyid(p.proowner), instaid._ruler(n.nspowner))
                     WHEN p.prorettype <> 'bigint'::regtype OR p.proretset
                     THEN 'returns ' || pg_get_function_result(p.oid)
                     WHEN p.pronargs > p.pronargdefaults THEN 'has arguments' END AS reason,
                n.nspname IN (SELECT s.schema_name FROM instaid._list_shards() AS s) AS is_shard
         FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
-             LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid)
+             LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
+             LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', ''))
     SELECT c.schema_name, c.object, c.function, row_number() OVER w AS place,
            COALESCE(c.reason, CASE
                WHEN c.is_shard THEN 'stands beside the next_id() of a shard'
-               WHEN c.next_id <> first_value(c.function) OVER w
-               THEN format('stands beside the next_id() of %I, which is no copy or another''s',
-                           (SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
-                            WHERE p.oid = c.next_id))
+               WHEN c.next_id_owner <> pg_get_userbyid(c.proowner)
+               THEN format('stands beside the next_id() of %I', c.next_id_owner)
                -- any role can create copies in some schemas
-               WHEN min(c.proowner) OVER s < max(c.proowner) OVER s
-                    AND (c.next_id IS NULL OR c.proowner <> first_value(c.proowner) OVER w)
+               WHEN c.next_id IS NULL AND min(c.proowner) OVER s < max(c.proowner) OVER s
                THEN 'stands beside a copy of another owner' END) AS reason
     FROM copy AS c
     WINDOW s AS (PARTITION BY c.schema_name, c.reason IS NULL),
            w AS (s ORDER BY c.function = c.next_id DESC NULLS LAST, c.pronargs,
                  c.proname COLLATE "C");
 
--- Adopt functions of a schema, next_id() or the one that becomes it first.  All were found to be
--- copies, or the first is next_id().
-CREATE FUNCTION instaid._adopt(schema_name text, functions oid[],
+-- Adopt the next_id() of a schema, and its copies.  Without a next_id(), the first becomes it.
+CREATE FUNCTION instaid._adopt(schema_name text, copies oid[],
                                           INOUT shard_id integer, INOUT epoch timestamptz,
                                           renumber boolean)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -2687,6 +2699,8 @@ CREATE FUNCTION instaid._adopt(schema_name text, functions oid[],
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     next_id oid := instaid._find_function(schema_name, 'next_id', '');
+    -- a next_id() that is no copy can call one of them
+    functions CONSTANT oid[] := array_remove(next_id || array_remove(copies, next_id), NULL);
     main record;
     taken record;
     function oid;
@@ -2717,8 +2731,10 @@ BEGIN
                           ELSE format('There is no such %s.', CASE WHEN to_regnamespace(
                                quote_ident(schema_name)) IS NULL THEN 'schema'
                                ELSE 'function' END) END,
-            HINT = 'If a function of another name makes its IDs, rename it to next_id. If no'
-                   ' function makes them, use create_shard() and adopt_column().';
+            HINT = COALESCE('If another function makes its IDs: ALTER ROUTINE '
+                            || instaid._signature(next_id) || ' RENAME TO old_next_id; ',
+                            'If a function of another name makes its IDs, rename it to next_id. ')
+                   || 'If no function makes them, use create_shard() and adopt_column().';
     END IF;
     PERFORM instaid._check_owner(main.owner, 'function', instaid._signature(functions[1]));
     PERFORM instaid._check_ruler(main.owner, schema_name, functions[1]);
@@ -2826,26 +2842,14 @@ BEGIN
                             instaid.extract_timestamp(taken.largest, epoch));
     END IF;
 
-    -- Defaults follow the first function.
-    IF next_id IS NULL THEN
-        made := CASE main.pronargs WHEN 0 THEN main.proname ELSE 'next_id' END;
-        PERFORM instaid._execute_as(main.owner, CASE main.pronargs WHEN 0
-            THEN format('ALTER FUNCTION %s RENAME TO next_id', instaid._signature(functions[1]))
-            ELSE format('CREATE FUNCTION %I.next_id() RETURNS bigint LANGUAGE sql RETURN 0',
-                        schema_name) END);
-        next_id := instaid._find_function(schema_name, 'next_id', '');
-    END IF;
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, next_id);
-
-    -- A sequence counts the IDs of one epoch, and nothing else.  What a role without rights on
+    -- A sequence counts the IDs of one shard, and nothing else.  What a role without rights on
     -- it declares, or uses as a default, must not be able to block its owner.
-    SELECT format('Schema %I uses it with epoch %s.', s.schema_name, s.epoch) INTO other_use
+    SELECT format('It is the sequence of shard %I.', s.schema_name) INTO other_use
     FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.objid
          JOIN pg_namespace AS n ON n.oid = p.pronamespace
          CROSS JOIN LATERAL instaid._find_shard(n.nspname) AS s
     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequences[1]
       AND d.classid = 'pg_proc'::regclass AND s.sequence = sequences[1]
-      AND s.epoch <> _adopt.epoch
       AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
     UNION ALL
     SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
@@ -2866,9 +2870,19 @@ BEGIN
         RAISE object_in_use USING
             MESSAGE = format('%s cannot be the sequence of a shard', sequences[1]),
             DETAIL = other_use,
-            HINT = 'If a column uses this sequence, too, give it another default first, for'
-                   ' example with adopt_column().';
+            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(functions[1]);
     END IF;
+    -- Defaults follow the first function.
+    IF next_id IS NULL THEN
+        made := CASE main.pronargs WHEN 0 THEN main.proname ELSE 'next_id' END;
+        PERFORM instaid._execute_as(main.owner, CASE main.pronargs WHEN 0
+            THEN format('ALTER FUNCTION %s RENAME TO next_id', instaid._signature(functions[1]))
+            ELSE format('CREATE FUNCTION %I.next_id() RETURNS bigint LANGUAGE sql RETURN 0',
+                        schema_name) END);
+        next_id := instaid._find_function(schema_name, 'next_id', '');
+    END IF;
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, next_id);
+
     -- so that a table can be dropped whose serial column had it
     PERFORM instaid._execute_as(c.relowner, format('ALTER SEQUENCE %s OWNED BY NONE',
                                                    sequences[1]))
@@ -2908,10 +2922,10 @@ CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT N
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
         'schema_name', schema_name, 'renumber', renumber));
-    PERFORM instaid._adopt(schema_name, COALESCE(
-        (SELECT array_agg(c.function ORDER BY c.place) FROM instaid._found_copies AS c
-         WHERE c.schema_name = adopt_shard.schema_name AND c.reason IS NULL),
-        ARRAY[instaid._find_function(schema_name, 'next_id', '')]), shard_id, epoch, renumber);
+    PERFORM instaid._adopt(schema_name, ARRAY(
+        SELECT c.function FROM instaid._found_copies AS c
+        WHERE c.schema_name = adopt_shard.schema_name AND c.reason IS NULL ORDER BY c.place),
+        shard_id, epoch, renumber);
 END $$;
 COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with copies of the published function a '
 'shard that continues above their IDs; needs the rights of the owners of all that it changes';
@@ -2942,9 +2956,11 @@ END $$;
 
 -- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.
 CREATE FUNCTION instaid._try_adopting(
-    schema_name text, functions oid[], dry_run boolean, OUT adopted text, OUT problem text)
+    schema_name text, functions oid[], dry_run boolean, INOUT shard_ids integer[],
+    OUT adopted text, OUT problem text)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    shard record;
     context text;
     detail text;
     hint text;
@@ -2952,9 +2968,17 @@ BEGIN
     -- what a dry run warns of has not happened
     PERFORM set_config('client_min_messages', CASE WHEN dry_run THEN 'error' ELSE 'warning' END,
                        true);
-    SELECT format('schema %I is shard %s, epoch %s', schema_name, a.shard_id,
-                  to_char(a.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS"+00"'))
-    INTO adopted FROM instaid._adopt(schema_name, functions, NULL, NULL, false) AS a;
+    shard := instaid._adopt(schema_name, functions, NULL, NULL, false);
+    IF shard.shard_id = ANY (shard_ids) THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('shard ID %s would be that of another schema', shard.shard_id),
+            DETAIL = 'A dry run rolls back each schema, and has tried the other one before.',
+            HINT = format('To give it another number: SELECT instaid.adopt_shard(%L, %s,'
+                          ' renumber => true);', schema_name, instaid._free_shard_id(true));
+    END IF;
+    shard_ids := shard_ids || shard.shard_id;
+    adopted := format('schema %I is shard %s, epoch %s', schema_name, shard.shard_id,
+                      to_char(shard.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS"+00"'));
     IF dry_run THEN
         RAISE SQLSTATE 'ID001';
     END IF;
@@ -2971,7 +2995,7 @@ EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
             DETAIL = COALESCE(NULLIF(detail, ''), format('SQLSTATE %s', SQLSTATE)),
             HINT = CASE WHEN hint <> '' THEN hint WHEN SQLSTATE = '55P03'
                         THEN 'Call again when the transactions of now have ended.'
-                        ELSE 'Mend the function, and try again.' END;
+                        ELSE 'Mend the cause, and try again.' END;
     END IF;
 END $$;
 
@@ -2984,6 +3008,7 @@ DECLARE
     copies pg_catalog.record;
     last pg_catalog.int4;
     result pg_catalog.record;
+    shard_ids pg_catalog.int4[] := '{}'::pg_catalog.int4[];
     problems pg_catalog.text[] := '{}'::pg_catalog.text[];
     adopted pg_catalog.text[] := '{}'::pg_catalog.text[];
 BEGIN
@@ -2995,8 +3020,9 @@ BEGIN
     COMMIT;
     FOR i IN 1 .. last LOOP
         SELECT a.* INTO result FROM instaid._try_adopting(
-            copies.schemas[i], copies.functions[i]::pg_catalog.oid[], dry_run) AS a;
+            copies.schemas[i], copies.functions[i]::pg_catalog.oid[], dry_run, shard_ids) AS a;
         COMMIT;
+        shard_ids := result.shard_ids;
         IF result.adopted IS NULL THEN
             problems := pg_catalog.array_append(problems, result.problem);
         ELSE

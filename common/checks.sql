@@ -22,7 +22,8 @@ BEGIN
         RAISE invalid_transaction_state USING
             MESSAGE = format('%s() must run in a READ COMMITTED transaction', routine),
             DETAIL = 'Otherwise it would not see the rows of the transactions that it waits for.',
-            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED;';
+            HINT = 'SET default_transaction_isolation = ''read committed''; or, for a function,'
+                   ' BEGIN ISOLATION LEVEL READ COMMITTED;';
     END IF;
 END $$;
 
@@ -63,12 +64,17 @@ CREATE OR REPLACE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boo
                  JOIN pg_database AS b ON b.datname = current_database()
                  JOIN pg_roles AS d ON d.oid = b.datdba WHERE n.oid = schema);
 
+-- The role of an owner.  That of pg_database_owner, which nobody can log in as, is its member.
+CREATE OR REPLACE FUNCTION instaid._ruler(owner oid) RETURNS regrole
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT CASE pg_get_userbyid(owner) WHEN 'pg_database_owner' THEN d.datdba
+                                               ELSE owner END
+            FROM pg_database AS d WHERE d.datname = current_database());
+
 -- Whether a role can rely on what another one owns and could replace: that one is a superuser, has
--- its rights already, or owns instaid.  pg_database_owner has one member.
+-- its rights already, or owns instaid.
 CREATE OR REPLACE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-    RETURN (SELECT pg_has_role(o.oid, role, 'USAGE') OR o.oid = i.nspowner
-            FROM pg_namespace AS i JOIN pg_database AS d ON d.datname = current_database()
-                 CROSS JOIN LATERAL (SELECT CASE pg_get_userbyid(owner) WHEN 'pg_database_owner'
-                                            THEN d.datdba ELSE owner END) AS o (oid)
+    RETURN (SELECT pg_has_role(r, role, 'USAGE') OR r = i.nspowner
+            FROM pg_namespace AS i CROSS JOIN instaid._ruler(owner) AS r
             WHERE i.nspname = 'instaid');

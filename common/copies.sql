@@ -151,8 +151,8 @@ BEGIN
                     DETAIL = 'Names without a schema are looked for in its own search_path or its'
                              ' owner''s, its schema and public, among objects of its owner and of'
                              ' superusers.',
-                    HINT = 'Write the schemas into its text, and try again. To let it return IDs'
-                           ' of a new shard: ' || instaid._replacing(function);
+                    HINT = 'Correct its text, or write the schemas into it, and try again. To let'
+                           ' it return IDs of a new shard: ' || instaid._replacing(function);
             END IF;
             needs_names := true;
         END;

@@ -17,7 +17,7 @@ CREATE OR REPLACE FUNCTION instaid._check_ruler(role regrole, schema_name text, 
     RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    owner CONSTANT regrole := (SELECT n.nspowner FROM pg_namespace AS n
+    owner CONSTANT regrole := (SELECT instaid._ruler(n.nspowner) FROM pg_namespace AS n
                                WHERE n.nspname = schema_name);
 BEGIN
     IF NOT instaid._can_trust(role, owner) THEN
@@ -26,8 +26,9 @@ BEGIN
             DETAIL = format('Role %s, its owner, could put other functions there.', owner),
             HINT = CASE WHEN function IS NULL
                         THEN 'Let that role create the shard, or choose another schema.'
-                        ELSE format('Give the function to that role: ALTER FUNCTION %s OWNER TO'
-                                    ' %s;', instaid._signature(function), owner) END;
+                        ELSE format('Give the function, and its sequence, to that role: ALTER'
+                                    ' FUNCTION %s OWNER TO %s;', instaid._signature(function),
+                                    owner) END;
     END IF;
 END $$;
 

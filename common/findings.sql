@@ -23,7 +23,8 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                      OR p.prorettype <> 'bigint'::regtype AND (p.prosrc ~* 'encode|to_hex'
                                                                OR p.pronargs > p.pronargdefaults)
                      OR p.proname = 'next_id' AND p.pronargs > p.pronargdefaults
-                        AND p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype)
+                        AND p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype,
+                                                 'regclass'::regtype)
                 THEN 'Write it anew, under another name if it is next_id(), so that it calls'
                      ' next_id() of a shard.'
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
@@ -33,6 +34,12 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
                 THEN format('ALTER FUNCTION %s RENAME TO old_next_id; CALL instaid.adopt_shards();'
                             ' -- Defaults follow it.', c.object)
+                WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
+                THEN format('Read its text, and give the function and its sequence to role %s.'
+                            ' Then: CALL instaid.adopt_shards();', instaid._ruler(n.nspowner))
+                WHEN f.proowner <> p.proowner
+                THEN format('ALTER ROUTINE %I.next_id() RENAME TO old_next_id; CALL'
+                            ' instaid.adopt_shards(); -- Defaults follow it.', n.nspname)
                 ELSE 'CALL instaid.adopt_shards(); -- It says what to do with a copy that it'
                      ' leaves. If the function has %%, write % first.' END
     -- a number of its own for each schema
@@ -41,6 +48,7 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
           FROM instaid._copies AS c) AS c
          JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
+         LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', '')
          LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
     UNION ALL
     SELECT f.code, f.severity, s.name, f.problem, f.cure

@@ -1540,6 +1540,55 @@ BEGIN
 END $$;
 CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), n integer);
 
+---- wrapper
+-- next_id() calls the copy, and tables use both
+-- adopted: schema w shard 6 epoch 1314220021721
+-- insert: w.photos w.likes
+-- call: w.next_id(); w.id_generator()
+CREATE SCHEMA w;
+CREATE SEQUENCE w.ticks;
+CREATE FUNCTION w.id_generator() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23
+        | (6 << 10) | (nextval('w.ticks') % 1024);
+END $$;
+CREATE FUNCTION w.next_id() RETURNS bigint LANGUAGE sql AS 'SELECT w.id_generator()';
+CREATE TABLE w.photos (id bigint PRIMARY KEY DEFAULT w.next_id(), n integer);
+CREATE TABLE w.likes (id bigint PRIMARY KEY DEFAULT w.id_generator(), n integer);
+
+---- one_sequence
+-- two schemas with one sequence: the second needs one of its own
+-- adopted: schema one shard 1 epoch 1314220021721
+-- refused: two: .*(?:sequence of shard one|range of its own)
+-- insert: one.photos two.photos
+-- keeps: foreign_sequence
+CREATE SEQUENCE ticks;
+CREATE SCHEMA one;
+CREATE FUNCTION one.next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23
+        | (1 << 10) | (nextval('public.ticks') % 1024);
+END $$;
+CREATE TABLE one.photos (id bigint PRIMARY KEY DEFAULT one.next_id(), n integer);
+CREATE SCHEMA two;
+CREATE FUNCTION two.next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23
+        | (2 << 10) | (nextval('public.ticks') % 1024);
+END $$;
+CREATE TABLE two.photos (id bigint PRIMARY KEY DEFAULT two.next_id(), n integer);
+
+---- sequence_of_serial
+-- the sequence also counts for another column
+-- refused: also counts for
+CREATE TABLE photos (number bigserial, id bigint PRIMARY KEY, n integer);
+CREATE FUNCTION next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23
+        | (5 << 10) | (nextval('photos_number_seq') % 1024);
+END $$;
+ALTER TABLE photos ALTER id SET DEFAULT next_id();
+
 ---- sequence_argument
 -- the sequence's name is an argument: a function for all tables
 -- refused: argument
@@ -1561,6 +1610,18 @@ CREATE SEQUENCE users_id_seq;
 CREATE SEQUENCE tasks_id_seq;
 CREATE TABLE users (id bigint NOT NULL DEFAULT next_id('users_id_seq') PRIMARY KEY, n integer);
 CREATE TABLE tasks (id bigint NOT NULL DEFAULT next_id('tasks_id_seq') PRIMARY KEY, n integer);
+
+---- regclass_argument
+-- the sequence is an argument of next_id(), as that of a shard has it
+-- refused: argument
+-- cure: -
+CREATE SEQUENCE ticks;
+CREATE FUNCTION next_id(seq regclass) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23
+        | (5 << 10) | (nextval(seq) % 1024);
+END $$;
+CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id('ticks'), n integer);
 
 ---- sequence_argument_other_name
 -- the same with another name, and a default for the number
