@@ -119,19 +119,15 @@ BEGIN
 END $$;
 
 -- Whether the extension makes the IDs of a sequence now.
--- The extension's adopt_shard() gives the sequence its range of ticks, and next_id() another
--- name.  A call that waited for that meanwhile ends here.  It has not looked at the sequence
--- yet: the first look keeps ALTER SEQUENCE out until the transaction ends.
+-- The extension gives the sequence its range of ticks, and next_id() another name.  A call that
+-- waited for that meanwhile ends here.  It has not looked at the sequence yet: the first look
+-- keeps ALTER SEQUENCE out until the transaction ends.
+-- The sequence of an adopted shard can be in any schema.  So this looks for the extension, and not
+-- by the snapshot of the transaction, which may not have it.
 CREATE OR REPLACE FUNCTION instaid_sql._is_adopted(sequence regclass) RETURNS boolean
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    -- not by the snapshot of the transaction, which may not have the new function
+    LANGUAGE sql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (pg_sequence_parameters(sequence)).minimum_value = 1
-           AND COALESCE(strpos(pg_get_functiondef(to_regprocedure(format(
-                            '%s.next_ids(integer, regclass)',
-                            (pg_identify_object('pg_class'::regclass, sequence, 0)).schema))),
-                               ' LANGUAGE instaid') > 0, false);
-END $$;
+           AND to_regprocedure('instaid.next_id(regclass, integer, timestamptz)') IS NOT NULL;
 
 -- These options, or those that renumber_shard() has given to the sequence and its shard.
 -- A call that waited for that meanwhile ends here, or in _elsewhere().
@@ -142,10 +138,19 @@ CREATE OR REPLACE FUNCTION instaid_sql._renumbered(sequence regclass,
 DECLARE
     actual CONSTANT record := pg_sequence_parameters(sequence);
 BEGIN
-    -- the text of now, which the snapshot of a transaction may not have
+    -- The text of now, which the snapshot of a transaction may not have.  An adopted shard can have
+    -- its sequence in another schema, and sequences of add_sequence() are in the shard's.
     IF actual <> options AND EXISTS (
-        SELECT FROM pg_class AS c JOIN pg_proc AS p ON p.pronamespace = c.relnamespace
-        WHERE c.oid = sequence AND p.proname = 'next_ids' AND p.prokind = 'f'
+        SELECT FROM pg_proc AS p
+        WHERE p.proname = 'next_ids' AND p.prokind = 'f'
+          AND pg_get_userbyid(p.proowner) = current_user
+          AND p.oid IN (
+              SELECT d.objid FROM pg_depend AS d
+              WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_class'::regclass
+                AND d.refobjid = sequence
+              UNION ALL
+              SELECT n.oid FROM pg_class AS c JOIN pg_proc AS n ON n.pronamespace = c.relnamespace
+              WHERE c.oid = sequence AND n.proname = 'next_ids')
           AND strpos(pg_get_functiondef(p.oid), actual::text) > 0)
     THEN
         RETURN instaid_sql._options((actual.maximum_value >> instaid_sql._sequence_bits()
