@@ -138,8 +138,8 @@ CREATE OR REPLACE FUNCTION instaid_sql._renumbered(sequence regclass,
 DECLARE
     actual CONSTANT record := pg_sequence_parameters(sequence);
 BEGIN
-    -- The text of now, which the snapshot of a transaction may not have.  An adopted shard can have
-    -- its sequence in another schema, and sequences of add_sequence() are in the shard's.
+    -- The text of now, which the snapshot of a transaction may not have.  An adopted shard's
+    -- sequence can be in another schema; those of add_sequence() are in the shard's.
     IF actual <> options AND EXISTS (
         SELECT FROM pg_proc AS p
         WHERE p.proname = 'next_ids' AND p.prokind = 'f'

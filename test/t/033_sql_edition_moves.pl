@@ -145,8 +145,8 @@ as_dba(q{
 	-- a copy with another layout, which is replaced
 	CREATE SCHEMA insta7; CREATE SEQUENCE insta7.ids;
 	CREATE FUNCTION insta7.made(OUT result bigint) LANGUAGE plpgsql AS $$ BEGIN
-		result := (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1577836800000) << 22
-			| nextval('insta7.ids') % 4096; END $$;
+		result := (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+			- 1577836800000) << 22 | nextval('insta7.ids') % 4096; END $$;
 	CREATE TABLE insta7.photos (id bigint PRIMARY KEY DEFAULT insta7.made());
 	SELECT instaid.replace_copy('insta7.made()', 7)});
 # a shard that cannot be moved does not stop the others
@@ -225,8 +225,8 @@ sub commands
 my $call = 'SELECT insta6.add(1) > 0; INSERT INTO insta7.photos DEFAULT VALUES RETURNING id > 0';
 is($node->safe_psql('m', $call), "t\nt", 'functions with a parsed body go on');
 my %old = commands();
-is(join(', ', grep { /function/ } sort keys %old), 'function insta6.add(integer), function insta7.made()',
-	'... and use the old functions, as the page tells');
+is(join(', ', grep { /function/ } sort keys %old),
+	'function insta6.add(integer), function insta7.made()', '... and use the old functions, as the page tells');
 like(($node->psql('m', $drop))[2], qr/ERROR:  these shards are left: insta5, insta6, insta7
 DETAIL:  .*: insta\d\.sql_edition_next_id\(.*\nHINT:  .*sql-edition\/dependants\.sql/,
 	'... without which nothing is dropped');
