@@ -81,8 +81,7 @@ CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
 -- The signature of a function, as regprocedure shows it to all who do not have its schema in their
 -- search_path.  To show a regprocedure reads all functions of the name, as above.
 CREATE FUNCTION instaid._signature(function oid) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes))
             FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
             WHERE p.oid = function);
@@ -99,8 +98,7 @@ CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
 -- Whether a role can rely on what another one owns and could replace: that one is a superuser, has
 -- its rights already, or owns instaid.  pg_database_owner has one member.
 CREATE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT pg_has_role(o.oid, role, 'USAGE') OR o.oid = i.nspowner
             FROM pg_namespace AS i JOIN pg_database AS d ON d.datname = current_database()
                  CROSS JOIN LATERAL (SELECT CASE pg_get_userbyid(owner) WHEN 'pg_database_owner'
@@ -317,17 +315,6 @@ BEGIN ATOMIC
         UNION SELECT i.inhrelid FROM descendant AS d, pg_inherits AS i WHERE i.inhparent = d.relid)
     SELECT d.relid, c.relowner
     FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
-END;
-
--- The type under a domain, or under several; any other type unchanged; null if there is none.
-CREATE FUNCTION instaid._base_type(type regtype) RETURNS regtype
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
-        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
-        UNION ALL SELECT t.oid, t.typtype, t.typbasetype
-        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype WHERE l.typtype = 'd')
-    SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
 END;
 
 -- Tables with other partitions give no rows.  Without their OID, pg_get_expr() takes no lock.
@@ -577,11 +564,9 @@ BEGIN ATOMIC
     SELECT s.* FROM instaid._list_shards() AS s WHERE s.schema_name = schema;
 END;
 
--- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
-CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT code text, OUT problem text)
-    RETURNS SETOF record
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
+-- What ALTER FUNCTION or DROP has made wrong with a function of a shard, for audit(); or nulls.
+CREATE FUNCTION instaid._function_fault(function oid, OUT code text, OUT problem text)
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_function_fault';
 
 -- The sequences that issue the IDs of a shard: the one of its next_id() first, and those that
 -- tables of its owner pass to next_id(regclass).
@@ -657,13 +642,11 @@ CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT t
 -- The commands that create the functions of a shard, or replace its next_id().
 -- Unlike catalog changes in C, they fire event triggers.  None looks a function up by its name,
 -- as COMMENT, GRANT and ALTER do: among thousands of that name, this takes 20 ms and 8 MB.
-CREATE FUNCTION instaid._declaration_commands(schema_name text, shard_id integer,
-                                              epoch timestamptz, sequence text,
-                                              or_replace boolean DEFAULT false,
-                                              arguments text DEFAULT '',
-                                              security text DEFAULT '') RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION instaid._declaration_commands(
+    schema_name text, shard_id integer, epoch timestamptz, sequence text,
+    or_replace boolean DEFAULT false, arguments text DEFAULT '', security text DEFAULT '')
+    RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN format('CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
                   ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'
@@ -699,8 +682,7 @@ END $$;
 -- A shard ID that is free in this database: the one after the highest, or else one between.
 -- From the top, it is hardly one of a copy that is not adopted yet.
 CREATE FUNCTION instaid._free_shard_id(from_top boolean) RETURNS integer
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT n FROM generate_series(0, instaid._max_shard_id()) AS n
     WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
@@ -781,7 +763,7 @@ BEGIN
                 HINT = 'A schema is one shard. Choose another schema if you need another shard.';
         END IF;
         SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
-               format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS name
+               instaid._signature(p.oid) AS name
         INTO other FROM pg_proc AS p WHERE p.oid = conflict.routine;
         RAISE duplicate_function USING
             MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),
@@ -1448,8 +1430,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                OR n.oid = p.schema AND n.nspowner = p.owner AS is_theirs
         FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch, 0 AS at_least,
                      i.last, i.is_read, d.proowner AS owner, d.pronamespace AS schema
-              FROM instaid.shards AS s JOIN instaid._list_shards() AS l USING (schema_name)
-                   JOIN pg_proc AS d ON d.oid = l.declaration
+              FROM instaid._list_shards() AS s JOIN pg_proc AS d ON d.oid = s.declaration
                    CROSS JOIN LATERAL instaid._shard_sequences(s.schema_name)
                                       WITH ORDINALITY AS q (sequence, place)
                    CROSS JOIN LATERAL instaid._position(q.sequence, s.shard_id, s.epoch) AS i
@@ -1513,7 +1494,7 @@ BEGIN
     ELSIF epoch IS NOT NULL THEN
         -- A shard that is frozen here can stand lower, and stays frozen.  Nobody sees it thawed.
         frozen := frozen OR options.seqmax < instaid.min_id('infinity')
-                  AND (SELECT s.frozen FROM instaid.shards AS s WHERE s.schema_name = shard);
+                  AND (SELECT s.frozen FROM instaid._find_shard(shard) AS s);
         PERFORM instaid.thaw_shard(shard) WHERE frozen;
         PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
         PERFORM instaid.freeze_shard(shard) WHERE frozen;
@@ -1801,10 +1782,12 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
                 THEN format('ALTER FUNCTION %s VOLATILE STRICT PARALLEL UNSAFE;', f.signature)
                 ELSE 'Let it be as instaid.create_shard() creates it;'
                      ' ALTER FUNCTION or a DROP has changed that.' END
-    FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function
-         JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
+         CROSS JOIN LATERAL instaid._function_fault(p.oid) AS o
          CROSS JOIN LATERAL format('%I.%I(%s)', n.nspname, p.proname,
                                    oidvectortypes(p.proargtypes)) AS f (signature)
+    WHERE o.code IS NOT NULL
     UNION ALL
     -- it was dropped, with CASCADE also from defaults
     SELECT 'no_next_id', 'error', s.name, 'has no function next_id()',
@@ -1882,7 +1865,7 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
            CASE WHEN p.oid IS NULL
                 THEN concat('Let the owner of the schema run: ',
-                            CASE WHEN s.schema IS NULL
+                            CASE WHEN NOT c.is_shard
                                  THEN format('SELECT instaid.create_shard(%L, %s, sequence_name =>'
                                              ' ''shard_id_seq''); ', n.nspname, c.free) END,
                             format('SELECT * FROM instaid.adopt_column(%L, %L);', d.table_name,
@@ -1897,11 +1880,9 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                 THEN 'Write it anew, under another name if it is next_id(), so that it calls'
                      ' next_id() of a shard.'
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
-                     OR s.schema IS NOT NULL
+                     OR c.is_shard
                 THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
-                            ' %s;', c.object, CASE WHEN s.schema IS NULL
-                                                   THEN ', ' || c.free END,
-                            c.object)
+                            ' %1$s;', c.object, CASE WHEN NOT c.is_shard THEN ', ' || c.free END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
                 THEN format('ALTER FUNCTION %s RENAME TO old_next_id; CALL instaid.adopt_shards();'
                             ' -- Defaults follow it.', c.object)
@@ -1909,12 +1890,11 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                      ' leaves. If the function has %%, write % first.' END
     -- a number of its own for each schema
     FROM (SELECT c.*, instaid._free_shard_id(true) + 1 - dense_rank() OVER (ORDER BY c.schema)
-                      AS free FROM instaid._copies AS c) AS c
+                      AS free, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard
+          FROM instaid._copies AS c) AS c
          JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
          LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
-         LEFT JOIN (SELECT DISTINCT s.schema FROM instaid._audited_shards AS s) AS s
-              ON s.schema = c.schema
     UNION ALL
     SELECT f.code, f.severity, s.name, f.problem, f.cure
     FROM (SELECT s.*, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS twin,
@@ -2119,11 +2099,6 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     WHERE NOT EXISTS (SELECT FROM shard AS s WHERE s.shard_id = v.shard_id)
     GROUP BY b.schema_name, v.shard_id
     UNION ALL
-    SELECT 'no_partition', 'error', p.name, 'no partition takes the IDs of now: INSERT fails',
-           p.cure
-    FROM parted AS p WHERE COALESCE(NOT p.takes_now, NOT EXISTS (
-        SELECT FROM pg_inherits AS h WHERE h.inhparent = p.relid))
-    UNION ALL
     -- A foreign key follows its table when this is renamed and becomes a partition of another.
     SELECT 'partition_reference', 'warning', format('%I.%I.%I', n.nspname, c.relname, f.conname),
            format('its foreign key refers to %I.%I alone, a partition of %s: it refuses the IDs of'
@@ -2135,16 +2110,19 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
          JOIN pg_class AS c ON c.oid = f.conrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
          JOIN pg_class AS t ON t.oid = h.inhrelid JOIN pg_namespace AS o ON o.oid = t.relnamespace
     UNION ALL
-    SELECT 'last_partition', 'warning', p.name,
-           format('its last partition ends at %s, within its own length', p.ends_at), p.cure
-    FROM parted AS p WHERE p.takes_now AND p.is_short AND NOT p.is_open
-    UNION ALL
-    -- only when the others have ended: it keeps new ones from being created
-    SELECT 'default_partition', 'warning', p.name,
-           format('its partitions ended at %s: rows go to the default partition', p.ends_at),
-           'Let its owner detach the default partition, create others, and insert its rows into'
-           ' the table.'
-    FROM parted AS p WHERE p.takes_now AND p.have_ended;
+    SELECT f.code, f.severity, p.name, f.problem, f.cure
+    FROM parted AS p CROSS JOIN LATERAL (VALUES
+        ('no_partition', 'error', COALESCE(NOT p.takes_now, NOT EXISTS (
+             SELECT FROM pg_inherits AS h WHERE h.inhparent = p.relid)),
+         'no partition takes the IDs of now: INSERT fails', p.cure),
+        ('last_partition', 'warning', p.takes_now AND p.is_short AND NOT p.is_open,
+         format('its last partition ends at %s, within its own length', p.ends_at), p.cure),
+        -- only when the others have ended: it keeps new ones from being created
+        ('default_partition', 'warning', p.takes_now AND p.have_ended,
+         format('its partitions ended at %s: rows go to the default partition', p.ends_at),
+         'Let its owner detach the default partition, create others, and insert its rows into'
+         ' the table.'))
+        AS f (code, severity, applies, problem, cure) WHERE f.applies;
 
 -- Sequences that next_id() moves
 CREATE VIEW instaid._sequence_findings (code, severity, object, problem, cure) AS
@@ -2287,7 +2265,7 @@ BEGIN ATOMIC
     WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
 END;
 
----- Adopting ----
+---- Reading a copy ----
 
 -- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
 -- name any sequence, or the caller does not have the rights of that role.  Refuse a MINVALUE above
@@ -2320,7 +2298,7 @@ BEGIN
             DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
             HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.'
                    || CASE main.proname WHEN 'next_ids' THEN '' ELSE ' If another shard has it: '
-                           || instaid._replacing(instaid._signature(function)) END;
+                           || instaid._replacing(function) END;
     END IF;
     RETURN main.relowner;
 END $$;
@@ -2407,13 +2385,12 @@ END $$;
 
 -- Call a copy as its owner, with the values of its default arguments: no function that another
 -- role puts beside it is found in its place.
-CREATE FUNCTION instaid._call_copy(function oid) RETURNS text
+CREATE FUNCTION instaid._call_copy(function oid, OUT result text)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner regrole;
     needs_names boolean;
     query text;
-    result text;
 BEGIN
     SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
     INTO owner, needs_names FROM pg_proc AS p WHERE p.oid = function;
@@ -2431,7 +2408,7 @@ BEGIN
             FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
             WHERE p.oid = function;
             result := instaid._execute_as(owner, query);
-            EXIT;
+            RETURN;
         EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
                        OR invalid_schema_name THEN
             IF needs_names THEN
@@ -2442,12 +2419,11 @@ BEGIN
                              ' owner''s, its schema and public, among objects of its owner and of'
                              ' superusers.',
                     HINT = 'Write the schemas into its text, and try again. To let it return IDs'
-                           ' of a new shard: ' || instaid._replacing(instaid._signature(function));
+                           ' of a new shard: ' || instaid._replacing(function);
             END IF;
             needs_names := true;
         END;
     END LOOP;
-    RETURN result;
 END $$;
 
 -- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
@@ -2522,9 +2498,9 @@ BEGIN
 END $$;
 
 -- The statement that lets a copy return IDs of a new shard.
-CREATE FUNCTION instaid._replacing(name text) RETURNS text
+CREATE FUNCTION instaid._replacing(function oid) RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    RETURN format('SELECT instaid.replace_copy(%L, %s);', name,
+    RETURN format('SELECT instaid.replace_copy(%L, %s);', instaid._signature(function),
                   instaid._free_shard_id(true));
 
 -- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
@@ -2536,8 +2512,6 @@ CREATE FUNCTION instaid._read_layout(function oid, id bigint, made_at timestampt
 DECLARE
     zone CONSTANT text := (SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'TimeZone');
     source CONSTANT text := pg_get_functiondef(function);
-    schema_name CONSTANT text := (SELECT n.nspname FROM pg_proc AS p JOIN pg_namespace AS n
-                                  ON n.oid = p.pronamespace WHERE p.oid = function);
     name CONSTANT text := instaid._signature(function);
     epochs timestamptz[] := ARRAY(
         SELECT to_timestamp((m.literal[1]::numeric / u.unit)::double precision)
@@ -2554,7 +2528,7 @@ BEGIN
             DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
                                 ' The 34.8 years of its epoch are over, or its clock and its epoch'
                                 ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
-            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(name);
+            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(function);
     END IF;
     FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
                                                    'g') AS m
@@ -2587,7 +2561,7 @@ BEGIN
                             ' has milliseconds, and 23 bits.', id, layout.epoch,
                             CASE layout.unit WHEN 1 THEN 'seconds' ELSE 'milliseconds' END,
                             layout.bits),
-            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(name);
+            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(function);
     END IF;
     seen := date_trunc('milliseconds', made_at) - (id >> 23) * interval '1 ms';
     IF epoch <> COALESCE(layout.epoch, CASE WHEN abs(extract(epoch FROM epoch - seen)) < 1
@@ -2597,17 +2571,18 @@ BEGIN
             seen := date_trunc('seconds', seen);
         END IF;
         seen := COALESCE(layout.epoch, seen);
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('the epoch of %s is not %s', name,
+        RAISE invalid_parameter_value USING MESSAGE = format('the epoch of %s is not %s', name,
                              COALESCE(epoch::text, 'in its text')),
             DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
                             ' %s.', id, seen),
             HINT = format('If it is: SELECT instaid.adopt_shard(%L, epoch => %L); If not: %s',
-                          schema_name, seen, instaid._replacing(name));
+                          (parse_ident(name, false))[1], seen, instaid._replacing(function));
     END IF;
     epoch := COALESCE(epoch, layout.epoch);
     shard_id := instaid.extract_shard_id(id);
 END $$;
+
+---- Adopting ----
 
 -- Lock the tables that have functions as a default, and find the largest ID in them, and the shard
 -- IDs of the newest rows: in tables of the functions' owner, the schema's or a superuser, since
@@ -2618,7 +2593,7 @@ CREATE FUNCTION instaid._lock_tables_of(schema oid, functions oid[], owner regro
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     part record;
-    seen record;
+    seen bigint[];
     left_out regclass[] := '{}'::regclass[];
 BEGIN
     shard_ids := '{}';
@@ -2629,12 +2604,14 @@ BEGIN
                AND (NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace))
                AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
                                WHERE h.owner <> c.relowner) AS is_ours,
-               c.relkind <> 'v' AND instaid._base_type(t.atttypid) IN (
-                   'bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint')) AS has_ids
+               -- a domain has the output function of its base type
+               c.relkind <> 'v' AND y.typoutput IN (
+                   'int8out'::regproc, COALESCE(to_regproc('instaid.id_out'), 'int8out'))
+               AS has_ids
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
              JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_roles AS o ON o.oid = c.relowner
              JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-             JOIN pg_namespace AS n ON n.oid = schema
+             JOIN pg_type AS y ON y.oid = t.atttypid JOIN pg_namespace AS n ON n.oid = schema
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = ANY (functions)
           AND d.classid = 'pg_attrdef'::regclass
           AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
@@ -2646,17 +2623,15 @@ BEGIN
         PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
                                                        part.relation));
         CONTINUE WHEN NOT part.has_ids;
-        SELECT r[1] AS largest, r[2:] AS shard_ids INTO seen
-        FROM CAST(instaid._execute_as(part.owner, format(
+        seen := instaid._execute_as(part.owner, format(
             -- An index gives them.  A value below a day after the epoch is no such ID.
             'SELECT ARRAY[max(r.id)] || array_agg(DISTINCT instaid.extract_shard_id(r.id)::bigint)'
             ' FILTER (WHERE r.id > instaid.make_id(instaid.default_epoch() + ''1 day'', 0, 0))'
             ' FROM (SELECT %1$I::bigint AS id FROM %2$s WHERE %1$I IS NOT NULL'
-            ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation)) AS bigint[])
-            AS r;
-        shard_ids := shard_ids || seen.shard_ids;
-        IF largest IS NULL OR seen.largest > largest THEN
-            largest := seen.largest;
+            ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation))::bigint[];
+        shard_ids := shard_ids || seen[2:]::integer[];
+        IF largest IS NULL OR seen[1] > largest THEN
+            largest := seen[1];
             place := format('%s.%I', part.relation, part.attname);
         END IF;
     END LOOP;
@@ -2725,7 +2700,6 @@ DECLARE
     other_use text;
     made text;  -- the name of the function that is made
     wrappers text[];
-    wrapper text;
 BEGIN
     PERFORM instaid._check_read_committed('adopt_shard');
     -- refuses an epoch that is out of range
@@ -2787,8 +2761,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('the default of column %s passes an argument to %s', part.name,
                              instaid._signature(part.oid)),
-            HINT = 'To let it return IDs of a new shard: '
-                   || instaid._replacing(instaid._signature(part.oid));
+            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(part.oid);
     END IF;
     wrappers := ARRAY(
         SELECT format(
@@ -2810,8 +2783,7 @@ BEGIN
                 DETAIL = format('%s has %s, and %s has %s.', instaid._signature(functions[1]),
                                 first_epoch, instaid._signature(function), layout.epoch),
                 HINT = format('To let both return IDs of a new shard: %s SELECT'
-                              ' instaid.replace_copy(%L);',
-                              instaid._replacing(instaid._signature(functions[1])),
+                              ' instaid.replace_copy(%L);', instaid._replacing(functions[1]),
                               instaid._signature(function));
         END IF;
         first_epoch := layout.epoch;
@@ -2907,9 +2879,7 @@ BEGIN
 
     -- The others call it, and so does a function with the old name.  With other arguments than the
     -- default, which could mean another shard, they return null.
-    FOREACH wrapper IN ARRAY wrappers LOOP
-        PERFORM instaid._execute_as(main.owner, wrapper);
-    END LOOP;
+    PERFORM instaid._execute_as(main.owner, w) FROM unnest(wrappers) AS w;
     -- the function that was made has the rights of the one beside it
     IF made IS NOT NULL THEN
         PERFORM instaid._execute_as(main.owner, format(
@@ -2970,93 +2940,121 @@ BEGIN
     END IF;
 END $$;
 
+-- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.
+CREATE FUNCTION instaid._try_adopting(
+    schema_name text, functions oid[], dry_run boolean, OUT adopted text, OUT problem text)
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    context text;
+    detail text;
+    hint text;
+BEGIN
+    -- what a dry run warns of has not happened
+    PERFORM set_config('client_min_messages', CASE WHEN dry_run THEN 'error' ELSE 'warning' END,
+                       true);
+    SELECT format('schema %I is shard %s, epoch %s', schema_name, a.shard_id,
+                  to_char(a.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS"+00"'))
+    INTO adopted FROM instaid._adopt(schema_name, functions, NULL, NULL, false) AS a;
+    IF dry_run THEN
+        RAISE SQLSTATE 'ID001';
+    END IF;
+EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
+    IF adopted IS NULL THEN
+        GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT,
+            detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+        -- The function of a copy can RAISE this, too, but must not end the call.
+        IF SQLSTATE = '57014' AND context !~ '(?n) at RAISE$' THEN
+            RAISE;
+        END IF;
+        problem := format('%I: %s', schema_name, SQLERRM);
+        RAISE WARNING '%', problem USING
+            DETAIL = COALESCE(NULLIF(detail, ''), format('SQLSTATE %s', SQLSTATE)),
+            HINT = CASE WHEN hint <> '' THEN hint WHEN SQLSTATE = '55P03'
+                        THEN 'Call again when the transactions of now have ended.'
+                        ELSE 'Mend the function, and try again.' END;
+    END IF;
+END $$;
+
 -- It commits after each schema, because one transaction cannot hold the locks of thousands, and
 -- would keep their writers out.  After an interruption, the same call adopts the rest.
 -- A procedure with SET could not commit: operators are qualified.
 CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%',
                                       dry_run boolean DEFAULT false) LANGUAGE plpgsql AS $$
 DECLARE
-    schemas pg_catalog.text[];
-    functions pg_catalog.text[];
+    copies pg_catalog.record;
+    last pg_catalog.int4;
+    result pg_catalog.record;
     problems pg_catalog.text[] := '{}'::pg_catalog.text[];
     adopted pg_catalog.text[] := '{}'::pg_catalog.text[];
-    count pg_catalog.int4 := 0;
-    shard pg_catalog.record;
-    is_adopted pg_catalog.bool;
-    context pg_catalog.text;
-    detail pg_catalog.text;
-    hint pg_catalog.text;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
         'pattern', pattern, 'dry_run', dry_run));
-    SELECT c.schemas, c.functions INTO schemas, functions FROM instaid._find_copies(pattern) AS c;
+    SELECT c.* INTO copies FROM instaid._find_copies(pattern) AS c;
+    last := pg_catalog.cardinality(copies.schemas);
     -- inside a transaction block, this fails before anything is adopted
     COMMIT;
-    FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
-        is_adopted := false;
-        BEGIN
-            -- what a dry run warns of has not happened
-            PERFORM pg_catalog.set_config('client_min_messages', CASE WHEN dry_run THEN 'error'
-                                                                 ELSE 'warning' END, true);
-            SELECT a.shard_id, pg_catalog.to_char(a.epoch AT TIME ZONE 'UTC',
-                                                  'YYYY-MM-DD HH24:MI:SS.MS"+00"') AS epoch
-            INTO shard FROM instaid._adopt(schemas[i], functions[i]::pg_catalog.oid[], NULL, NULL,
-                                           false) AS a;
-            is_adopted := true;
-            IF dry_run THEN
-                RAISE SQLSTATE 'ID001';
-            END IF;
-        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
-            IF NOT is_adopted THEN
-                GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT,
-                    detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-                -- The function of a copy can RAISE this, too, but must not end the call.
-                IF SQLSTATE OPERATOR(pg_catalog.=) '57014'
-                   AND context OPERATOR(pg_catalog.!~) '(?n) at RAISE$' THEN
-                    RAISE;
-                END IF;
-                problems := pg_catalog.array_append(problems, pg_catalog.format(
-                    '%I: %s', schemas[i], SQLERRM));
-                RAISE WARNING '%', problems[pg_catalog.cardinality(problems)] USING
-                    DETAIL = CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail
-                                  ELSE pg_catalog.format('SQLSTATE %s', SQLSTATE) END,
-                    HINT = CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint
-                                WHEN SQLSTATE OPERATOR(pg_catalog.=) '55P03'
-                                THEN 'Call again when the transactions of now have ended.'
-                                ELSE 'Mend the function, and try again.' END;
-            END IF;
-        END;
+    FOR i IN 1 .. last LOOP
+        SELECT a.* INTO result FROM instaid._try_adopting(
+            copies.schemas[i], copies.functions[i]::pg_catalog.oid[], dry_run) AS a;
         COMMIT;
-        IF is_adopted THEN
-            count := count OPERATOR(pg_catalog.+) 1;
-            adopted := pg_catalog.array_append(adopted, pg_catalog.format(
-                'schema %I is shard %s, epoch %s', schemas[i], shard.shard_id, shard.epoch));
+        IF result.adopted IS NULL THEN
+            problems := pg_catalog.array_append(problems, result.problem);
+        ELSE
+            adopted := pg_catalog.array_append(adopted, result.adopted);
         END IF;
         IF pg_catalog.cardinality(adopted) OPERATOR(pg_catalog.=) 100
-           OR i OPERATOR(pg_catalog.=) pg_catalog.cardinality(schemas)
-              AND pg_catalog.cardinality(adopted) OPERATOR(pg_catalog.>) 0 THEN
-            RAISE NOTICE '% of % schemas %', count, pg_catalog.cardinality(schemas),
+           OR i OPERATOR(pg_catalog.=) last AND adopted OPERATOR(pg_catalog.<>) '{}' THEN
+            RAISE NOTICE '% of % schemas %',
+                i OPERATOR(pg_catalog.-) pg_catalog.cardinality(problems), last,
                 CASE WHEN dry_run THEN 'can be adopted' ELSE 'are shards now' END
                 USING DETAIL = pg_catalog.array_to_string(adopted, E'\n');
             adopted := '{}';
         END IF;
     END LOOP;
-    IF pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) 0 THEN
+    IF problems OPERATOR(pg_catalog.<>) '{}' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = pg_catalog.format('%s of %s schemas could not be adopted',
-                                        pg_catalog.cardinality(problems),
-                                        pg_catalog.cardinality(schemas)),
+                                        pg_catalog.cardinality(problems), last),
             DETAIL = pg_catalog.array_to_string(problems, '; '),
             HINT = 'Each WARNING says what to do. Then call adopt_shards() again. If a shard ID is'
                    ' taken, and this is the schema that should have it, renumber the other one'
                    ' with instaid.renumber_shard(). To give one of these another number, pass it'
                    ' to instaid.adopt_shard(), and renumber => true.';
-    ELSIF pg_catalog.cardinality(schemas) OPERATOR(pg_catalog.=) 0 THEN
+    ELSIF last OPERATOR(pg_catalog.=) 0 THEN
         RAISE NOTICE 'no schema LIKE % can be adopted', pg_catalog.quote_literal(pattern);
     END IF;
 END $$;
 COMMENT ON PROCEDURE instaid.adopt_shards IS 'adopt each schema LIKE the pattern with copies of '
 'the published function that the caller may adopt; commits after each; dry_run rolls back instead';
+
+CREATE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    shard record;
+BEGIN
+    PERFORM instaid._check_no_nulls('renumber_shard', json_build_object(
+        'schema_name', schema_name, 'shard_id', shard_id));
+    PERFORM instaid._check_read_committed('renumber_shard');
+    PERFORM instaid._check_name('schema', schema_name);
+    SELECT s.*, p.proowner::regrole AS owner INTO shard
+    FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
+    IF NOT FOUND THEN
+        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
+            HINT = 'instaid.shards lists the shards of this database.';
+    END IF;
+    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
+    IF shard.shard_id = renumber_shard.shard_id THEN
+        RAISE NOTICE 'schema % is shard % already', quote_ident(schema_name), shard_id;
+    ELSE
+        PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
+        PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
+    END IF;
+END $$;
+COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
+'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
+
+---- Replacing a copy ----
 
 -- Locks of tables come first, as in _adopt().
 CREATE FUNCTION instaid.replace_copy(copy regprocedure, shard_id integer DEFAULT NULL,
@@ -3081,8 +3079,7 @@ BEGIN
     WHERE p.oid = copy AND p.prokind = 'f' AND NOT p.proretset
       AND p.prorettype IN ('bigint'::regtype, 'text'::regtype, 'varchar'::regtype);
     IF NOT FOUND THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('%s cannot return IDs of a shard', copy),
+        RAISE wrong_object_type USING MESSAGE = format('%s cannot return IDs of a shard', copy),
             DETAIL = 'It must be a function that returns a bigint, text or varchar.',
             HINT = 'Write it anew, so that it calls next_id() of a shard.';
     END IF;
@@ -3191,33 +3188,6 @@ COMMENT ON FUNCTION instaid.replace_copy IS 'let a copy of the published functio
 'adopted return the IDs of its schema''s shard, which is created with an epoch whose IDs are '
 'above its own; needs the rights of the owners of all that it changes';
 
-CREATE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-DECLARE
-    shard record;
-BEGIN
-    PERFORM instaid._check_no_nulls('renumber_shard', json_build_object(
-        'schema_name', schema_name, 'shard_id', shard_id));
-    PERFORM instaid._check_read_committed('renumber_shard');
-    PERFORM instaid._check_name('schema', schema_name);
-    SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
-    IF NOT FOUND THEN
-        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
-            HINT = 'instaid.shards lists the shards of this database.';
-    END IF;
-    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
-    IF shard.shard_id = renumber_shard.shard_id THEN
-        RAISE NOTICE 'schema % is shard % already', quote_ident(schema_name), shard_id;
-    ELSE
-        PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
-        PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
-    END IF;
-END $$;
-COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
-'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
-
 ---- Adopting columns ----
 
 -- The statement that drops a view, an index of a materialized view, a rule or a trigger, and those
@@ -3228,27 +3198,24 @@ CREATE FUNCTION instaid._recreation(class oid, object oid, OUT removal text,
     SET extra_float_digits = 1 SET intervalstyle = 'postgres'
 BEGIN ATOMIC
     WITH main (kind, name, definition, view, acl) AS (
-        SELECT 'RULE', format('%I ON %s', r.rulename, r.ev_class::regclass),
-               pg_get_ruledef(r.oid), NULL::oid, NULL::aclitem[]
-        FROM pg_rewrite AS r WHERE class = 'pg_rewrite'::regclass AND r.oid = object
-        UNION ALL SELECT 'TRIGGER', format('%I ON %s', t.tgname, t.tgrelid::regclass),
-               pg_get_triggerdef(t.oid), NULL, NULL
-        FROM pg_trigger AS t WHERE class = 'pg_trigger'::regclass AND t.oid = object
-        UNION ALL SELECT k.kind, c.oid::regclass::text, COALESCE(pg_get_indexdef(c.oid), format(
-               E'CREATE %s %s%s%s AS\n%s%s', k.kind, c.oid::regclass,
-               (SELECT ' USING ' || quote_ident(m.amname) FROM pg_am AS m WHERE m.oid = c.relam),
-               (SELECT ' WITH (' || string_agg(format('%I = %L', o.option_name, o.option_value),
-                                               ', ') || ')'
-                FROM pg_options_to_table(c.reloptions) AS o),
-               rtrim(pg_get_viewdef(c.oid), ';'),
-               CASE WHEN NOT c.relispopulated THEN E'\n  WITH NO DATA' END)),
+        SELECT upper(i.type), i.identity, COALESCE(
+                   pg_get_ruledef(r.oid), pg_get_triggerdef(t.oid), pg_get_indexdef(c.oid), format(
+                   E'CREATE %s %s%s%s AS\n%s%s', upper(i.type), i.identity,
+                   (SELECT ' USING ' || quote_ident(m.amname) FROM pg_am AS m
+                    WHERE m.oid = c.relam),
+                   (SELECT ' WITH (' || string_agg(format('%I = %L', o.option_name,
+                                                          o.option_value), ', ') || ')'
+                    FROM pg_options_to_table(c.reloptions) AS o),
+                   rtrim(pg_get_viewdef(c.oid), ';'),
+                   CASE WHEN NOT c.relispopulated THEN E'\n  WITH NO DATA' END)),
                CASE WHEN c.relkind <> 'i' THEN c.oid END,
                -- default privileges give rights to a new view
                CASE WHEN c.relacl IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)
                     THEN COALESCE(c.relacl, acldefault('r', c.relowner)) END
-        FROM pg_class AS c JOIN (VALUES ('i'::"char", 'INDEX'), ('v', 'VIEW'),
-                                 ('m', 'MATERIALIZED VIEW')) AS k (relkind, kind) USING (relkind)
-        WHERE class = 'pg_class'::regclass AND c.oid = object),
+        FROM pg_identify_object(class, object, 0) AS i
+             LEFT JOIN pg_rewrite AS r ON class = 'pg_rewrite'::regclass AND r.oid = object
+             LEFT JOIN pg_trigger AS t ON class = 'pg_trigger'::regclass AND t.oid = object
+             LEFT JOIN pg_class AS c ON class = 'pg_class'::regclass AND c.oid = object),
     grants (command, attnum, n) AS (
         SELECT format('REVOKE ALL ON %s FROM PUBLIC, %s', m.name,
                       string_agg(DISTINCT r.role::regrole::text, ', ')), 0, 0
@@ -3324,7 +3291,8 @@ BEGIN
                c.reloftype, t.typtype, format('%s.%I', c.oid::regclass, a.attname) AS name
         FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
              JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
-        WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
+        -- a domain has the output function of its base type
+        WHERE t.typoutput IN ('int2out'::regproc, 'int4out'::regproc)),
     altered AS (
         -- a column of a partition is altered through its parent's
         SELECT n.attrelid, string_agg(format('ALTER %I TYPE bigint', n.attname), ', '

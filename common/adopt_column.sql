@@ -8,27 +8,24 @@ CREATE OR REPLACE FUNCTION instaid._recreation(class oid, object oid, OUT remova
     SET extra_float_digits = 1 SET intervalstyle = 'postgres'
 BEGIN ATOMIC
     WITH main (kind, name, definition, view, acl) AS (
-        SELECT 'RULE', format('%I ON %s', r.rulename, r.ev_class::regclass),
-               pg_get_ruledef(r.oid), NULL::oid, NULL::aclitem[]
-        FROM pg_rewrite AS r WHERE class = 'pg_rewrite'::regclass AND r.oid = object
-        UNION ALL SELECT 'TRIGGER', format('%I ON %s', t.tgname, t.tgrelid::regclass),
-               pg_get_triggerdef(t.oid), NULL, NULL
-        FROM pg_trigger AS t WHERE class = 'pg_trigger'::regclass AND t.oid = object
-        UNION ALL SELECT k.kind, c.oid::regclass::text, COALESCE(pg_get_indexdef(c.oid), format(
-               E'CREATE %s %s%s%s AS\n%s%s', k.kind, c.oid::regclass,
-               (SELECT ' USING ' || quote_ident(m.amname) FROM pg_am AS m WHERE m.oid = c.relam),
-               (SELECT ' WITH (' || string_agg(format('%I = %L', o.option_name, o.option_value),
-                                               ', ') || ')'
-                FROM pg_options_to_table(c.reloptions) AS o),
-               rtrim(pg_get_viewdef(c.oid), ';'),
-               CASE WHEN NOT c.relispopulated THEN E'\n  WITH NO DATA' END)),
+        SELECT upper(i.type), i.identity, COALESCE(
+                   pg_get_ruledef(r.oid), pg_get_triggerdef(t.oid), pg_get_indexdef(c.oid), format(
+                   E'CREATE %s %s%s%s AS\n%s%s', upper(i.type), i.identity,
+                   (SELECT ' USING ' || quote_ident(m.amname) FROM pg_am AS m
+                    WHERE m.oid = c.relam),
+                   (SELECT ' WITH (' || string_agg(format('%I = %L', o.option_name,
+                                                          o.option_value), ', ') || ')'
+                    FROM pg_options_to_table(c.reloptions) AS o),
+                   rtrim(pg_get_viewdef(c.oid), ';'),
+                   CASE WHEN NOT c.relispopulated THEN E'\n  WITH NO DATA' END)),
                CASE WHEN c.relkind <> 'i' THEN c.oid END,
                -- default privileges give rights to a new view
                CASE WHEN c.relacl IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)
                     THEN COALESCE(c.relacl, acldefault('r', c.relowner)) END
-        FROM pg_class AS c JOIN (VALUES ('i'::"char", 'INDEX'), ('v', 'VIEW'),
-                                 ('m', 'MATERIALIZED VIEW')) AS k (relkind, kind) USING (relkind)
-        WHERE class = 'pg_class'::regclass AND c.oid = object),
+        FROM pg_identify_object(class, object, 0) AS i
+             LEFT JOIN pg_rewrite AS r ON class = 'pg_rewrite'::regclass AND r.oid = object
+             LEFT JOIN pg_trigger AS t ON class = 'pg_trigger'::regclass AND t.oid = object
+             LEFT JOIN pg_class AS c ON class = 'pg_class'::regclass AND c.oid = object),
     grants (command, attnum, n) AS (
         SELECT format('REVOKE ALL ON %s FROM PUBLIC, %s', m.name,
                       string_agg(DISTINCT r.role::regrole::text, ', ')), 0, 0
@@ -104,7 +101,8 @@ BEGIN
                c.reloftype, t.typtype, format('%s.%I', c.oid::regclass, a.attname) AS name
         FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
              JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
-        WHERE instaid._base_type(a.atttypid) IN ('integer'::regtype, 'smallint'::regtype)),
+        -- a domain has the output function of its base type
+        WHERE t.typoutput IN ('int2out'::regproc, 'int4out'::regproc)),
     altered AS (
         -- a column of a partition is altered through its parent's
         SELECT n.attrelid, string_agg(format('ALTER %I TYPE bigint', n.attname), ', '

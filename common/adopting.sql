@@ -1,325 +1,5 @@
 ---- Adopting ----
 
--- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
--- name any sequence, or the caller does not have the rights of that role.  Refuse a MINVALUE above
--- 1, too: Citus gives such a range to each worker's copy, which would issue values of another.
-CREATE OR REPLACE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
-    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    main record;
-BEGIN
-    SELECT p.proname, p.proowner, n.nspname, c.relowner, q.seqmin, q.seqmax INTO main
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace,
-         pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid
-    WHERE p.oid = function AND c.oid = sequence AND c.relpersistence <> 't';
-    IF NOT FOUND THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.';
-    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('sequence %s does not belong to the owner of shard %I',
-                             sequence, main.nspname),
-            DETAIL = format('Role %I owns it, and role %I owns the function %s().',
-                            pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
-                            main.proname), HINT = 'Give both to one owner.';
-    END IF;
-    PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
-    IF main.seqmin > 1 THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
-            DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
-            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.'
-                   || CASE main.proname WHEN 'next_ids' THEN '' ELSE ' If another shard has it: '
-                           || instaid._replacing(instaid._signature(function)) END;
-    END IF;
-    RETURN main.relowner;
-END $$;
-
--- Let a function that is about to be called find what its text names without a schema: in its own
--- search_path or its owner's, in its schema and in public.  Whoever can create functions and
--- operators there, or has done so, could have the caller run them: nextval(text) and
--- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets no
--- search_path: the names of its owner's and of superusers' objects are written out in its text.
-CREATE OR REPLACE FUNCTION instaid._qualify_names(function oid) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-DECLARE
-    main record;
-    definition text;
-    path text[];
-    part record;
-BEGIN
-    SELECT p.proowner::regrole AS owner, n.nspname, (
-               SELECT c FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%') AS own_path, (
-               SELECT c FROM pg_db_role_setting AS s CROSS JOIN LATERAL unnest(s.setconfig) AS c
-               WHERE s.setrole IN (p.proowner, 0) AND c LIKE 'search_path=%' AND s.setdatabase IN (
-                   0, (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()))
-               ORDER BY s.setrole = 0, s.setdatabase = 0 LIMIT 1) AS role_path INTO main
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function;
-    path := ARRAY(SELECT replace(COALESCE(m.name[1], lower(m.name[2])), '""', '"')
-                  FROM regexp_matches(substr(COALESCE(main.own_path, main.role_path), 13),
-                                      '"((?:[^"]|"")+)"|([^\s,"]+)', 'g')
-                       WITH ORDINALITY AS m (name, place)
-                  ORDER BY m.place) || ARRAY[main.nspname, pg_get_userbyid(main.owner), 'public'];
-    PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RESET search_path',
-                                                   instaid._signature(function)))
-    WHERE main.own_path IS NOT NULL;
-    definition := pg_get_functiondef(function);
-    FOR part IN
-        SELECT DISTINCT ON (o.is_function, o.relname)
-               replace(format('%I.%I', n.nspname, o.relname), '\', '\\') AS name, o.relkind,
-               regexp_replace(quote_ident(o.relname), '(\W)', '\\\1', 'g') AS pattern,
-               CASE WHEN quote_ident(o.relname) LIKE '"%' THEN 'g' ELSE 'gi' END AS flags
-        FROM (SELECT false, c.relname, c.relnamespace, c.relowner, c.relkind
-              FROM pg_class AS c
-              WHERE c.relkind IN ('S', 'r', 'p', 'v') AND c.relpersistence <> 't'
-              UNION ALL
-              SELECT true, p.proname, p.pronamespace, p.proowner, 'f' FROM pg_proc AS p)
-              AS o (is_function, relname, relnamespace, relowner, relkind)
-             JOIN pg_namespace AS n ON n.oid = o.relnamespace AND n.nspname = ANY (path)
-             JOIN pg_roles AS r ON r.oid = o.relowner
-        WHERE strpos(lower(definition), lower(o.relname)) > 0 AND n.nspname <> 'pg_catalog'
-          -- a name must not end the dollar quotes
-          AND (r.rolsuper OR r.oid = main.owner) AND strpos(n.nspname || o.relname, '$') = 0
-        ORDER BY o.is_function, o.relname, array_position(path, n.nspname::text)
-    LOOP
-        definition := CASE part.relkind
-            WHEN 'S' THEN regexp_replace(definition, format('''\s*%s\s*''', part.pattern),
-                                         quote_literal(replace(part.name, '\\', '\')), part.flags)
-            WHEN 'f' THEN regexp_replace(definition, format('(?<![\w$."])%s(?=\s*\()',
-                                                            part.pattern), part.name, part.flags)
-            ELSE regexp_replace(definition, format('(\m(?:FROM|JOIN|INSERT\s+INTO|UPDATE)\s+)'
-                                                   '%s(?![\w$.])', part.pattern),
-                                '\1' || part.name,
-                                part.flags || 'i') END;
-    END LOOP;
-    PERFORM instaid._execute_as(main.owner, definition)
-    WHERE definition <> pg_get_functiondef(function);
-END $$;
-
--- The sequences that this transaction has taken values of.
-CREATE OR REPLACE FUNCTION instaid._used_sequences() RETURNS oid[]
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    RETURN (SELECT COALESCE(array_agg(c.oid), '{}')
-            FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation AND c.relkind = 'S'
-                 JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database()
-            WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation'
-              AND l.mode = 'RowExclusiveLock');
-
--- The last value that this session has taken of a sequence; null if there is none.
-CREATE OR REPLACE FUNCTION instaid._session_value(role regrole, sequence oid) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN instaid._execute_as(role, format('SELECT currval(%L)', sequence))::bigint;
-EXCEPTION WHEN object_not_in_prerequisite_state OR insufficient_privilege THEN
-    RETURN NULL;
-END $$;
-
--- Call a copy as its owner, with the values of its default arguments: no function that another
--- role puts beside it is found in its place.
-CREATE OR REPLACE FUNCTION instaid._call_copy(function oid) RETURNS text
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owner regrole;
-    needs_names boolean;
-    query text;
-    result text;
-BEGIN
-    SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
-    INTO owner, needs_names FROM pg_proc AS p WHERE p.oid = function;
-    LOOP
-        BEGIN
-            PERFORM instaid._qualify_names(function) WHERE needs_names;
-            -- in which a default can be the name of a sequence
-            SELECT format('SELECT %I.%I(%s)', n.nspname, p.proname, (
-                       SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
-                                  p.oid, a.place::integer), format_type(a.type, NULL)), ', '
-                                  ORDER BY a.place)
-                       FROM unnest(COALESCE(p.proallargtypes, p.proargtypes::oid[]),
-                                   p.proargmodes) WITH ORDINALITY AS a (type, mode, place)
-                       WHERE COALESCE(a.mode, 'i') IN ('i', 'b'))) INTO query
-            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-            WHERE p.oid = function;
-            result := instaid._execute_as(owner, query);
-            EXIT;
-        EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
-                       OR invalid_schema_name THEN
-            IF needs_names THEN
-                RAISE invalid_parameter_value USING
-                    MESSAGE = format('%s names what is not found: %s',
-                                     instaid._signature(function), SQLERRM),
-                    DETAIL = 'Names without a schema are looked for in its own search_path or its'
-                             ' owner''s, its schema and public, among objects of its owner and of'
-                             ' superusers.',
-                    HINT = 'Write the schemas into its text, and try again. To let it return IDs'
-                           ' of a new shard: ' || instaid._replacing(instaid._signature(function));
-            END IF;
-            needs_names := true;
-        END;
-    END LOOP;
-    RETURN result;
-END $$;
-
--- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
--- one that the first call locked and the second moved, whatever names it, or else one that was in
--- use before.  nextval() keeps its lock until the transaction ends.
-CREATE OR REPLACE FUNCTION instaid._try_copy(function oid, OUT ids bigint[], OUT sequence regclass,
-                                             OUT made_at timestamptz)
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET timezone = 'UTC' AS $$
-DECLARE
-    owner CONSTANT regrole := (SELECT p.proowner FROM pg_proc AS p WHERE p.oid = function);
-    used oid[] := instaid._used_sequences();
-    first bigint[];
-    part record;
-BEGIN
-    -- its text can mean the time zone of its callers
-    PERFORM set_config('timezone', s.reset_val, true) FROM pg_settings AS s
-    WHERE s.name = 'TimeZone';
-    ids[1] := instaid._call_copy(function)::bigint;
-    made_at := clock_timestamp();
-    used := COALESCE((SELECT array_agg(s) FROM unnest(instaid._used_sequences()) AS s
-                      WHERE s <> ALL (used)), used);
-    first := ARRAY(SELECT instaid._session_value(owner, s) FROM unnest(used) AS s);
-    ids[2] := instaid._call_copy(function)::bigint;
-    -- if it also has a log with numbers of its own, the one whose low bits are in the IDs, and
-    -- that counts for no column
-    SELECT u.sequence, c.relowner::regrole AS relowner INTO part
-    FROM unnest(used, first) AS u (sequence, first) JOIN pg_class AS c ON c.oid = u.sequence
-         CROSS JOIN LATERAL instaid._session_value(owner, u.sequence) AS l (last)
-    WHERE l.last <> u.first
-    ORDER BY (instaid.extract_sequence(u.first), instaid.extract_sequence(l.last))
-             = (instaid.extract_sequence(ids[1]), instaid.extract_sequence(ids[2])) DESC, EXISTS (
-        SELECT FROM pg_depend AS d
-        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = u.sequence
-          AND d.classid = 'pg_attrdef'::regclass) LIMIT 1;
-    sequence := part.sequence;
-    IF sequence IS NULL THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('%s takes no value of a sequence', instaid._signature(function)),
-            DETAIL = format('Two calls returned %s and %s.', COALESCE(ids[1]::text, 'null'),
-                            COALESCE(ids[2]::text, 'null')),
-            HINT = 'Let its columns default to a new shard: create_shard(), adopt_column().';
-    END IF;
-    PERFORM instaid._sequence_owner(function, sequence);
-    -- a superuser has the rights of all roles
-    IF part.relowner <> owner AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.oid = owner) THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('sequence %s belongs to another role', sequence),
-            DETAIL = format('Role %s could set it back, and a superuser owns the function %s.',
-                            part.relowner, instaid._signature(function)),
-            HINT = 'Give both to one owner.';
-    END IF;
-    -- What is above the low bits of the sequence must not run into the shard ID.  Two calls in a
-    -- row, and some rows, do not show it; values whose bits of the shard ID are all 0 or 1 do.
-    BEGIN
-        -- Citus refuses to alter a sequence that it knows
-        PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
-        FOR n IN 0 .. 1 LOOP
-            PERFORM instaid._execute_as(part.relowner, format(
-                'ALTER SEQUENCE %s RESTART %s', sequence, GREATEST(q.seqmin, LEAST(q.seqmax,
-                    instaid.make_id(instaid.default_epoch() + interval '2 ms',
-                                    n * instaid._max_shard_id(), 0)))))
-            FROM pg_sequence AS q WHERE q.seqrelid = sequence;
-            ids := ids || instaid._call_copy(function)::bigint;
-        END LOOP;
-        RAISE SQLSTATE 'ID001';
-    EXCEPTION WHEN SQLSTATE 'ID001' THEN
-        IF cardinality(ids) < 4 THEN
-            RAISE;
-        END IF;
-    END;
-END $$;
-
--- The statement that lets a copy return IDs of a new shard.
-CREATE OR REPLACE FUNCTION instaid._replacing(name text) RETURNS text
-    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    RETURN format('SELECT instaid.replace_copy(%L, %s);', name,
-                  instaid._free_shard_id(true));
-
--- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
--- the function's text, or the default one, if it gives the ID the clock's time.
-CREATE OR REPLACE FUNCTION instaid._read_layout(function oid, id bigint, made_at timestamptz,
-                                                INOUT epoch timestamptz, OUT shard_id integer)
-    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO' SET timezone = 'UTC' SET standard_conforming_strings = on AS $$
-DECLARE
-    zone CONSTANT text := (SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'TimeZone');
-    source CONSTANT text := pg_get_functiondef(function);
-    schema_name CONSTANT text := (SELECT n.nspname FROM pg_proc AS p JOIN pg_namespace AS n
-                                  ON n.oid = p.pronamespace WHERE p.oid = function);
-    name CONSTANT text := instaid._signature(function);
-    epochs timestamptz[] := ARRAY(
-        SELECT to_timestamp((m.literal[1]::numeric / u.unit)::double precision)
-        FROM regexp_matches(source, '\m(\d{13}|\d{10}(?:\.\d+)?)\M', 'g') AS m (literal)
-             CROSS JOIN (VALUES (1), (1000)) AS u (unit)
-        WHERE m.literal[1] !~ '^\d{13}$' OR u.unit = 1000);
-    literal text;
-    layout record;
-    seen timestamptz;
-BEGIN
-    IF id IS NULL OR id < 0 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('%s returns %s', name, COALESCE('IDs below 0', 'null')),
-            DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
-                                ' The 34.8 years of its epoch are over, or its clock and its epoch'
-                                ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
-            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(name);
-    END IF;
-    FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
-                                                   'g') AS m
-    LOOP
-        BEGIN
-            -- a timestamp, or a timestamptz in the time zone of its callers
-            epochs := epochs || literal::timestamptz || (literal::timestamp AT TIME ZONE zone);
-        EXCEPTION WHEN data_exception THEN
-            CONTINUE;
-        END;
-    END LOOP;
-    -- the time of the ID, read in this layout or another one
-    SELECT l.* INTO layout
-    FROM (SELECT e, interval '1 s' FROM unnest(epochs) AS e
-          UNION ALL SELECT to_timestamp(0), interval '1 s'
-          UNION ALL SELECT instaid.default_epoch(), interval '20 ms') AS e (epoch, tolerance)
-         CROSS JOIN generate_series(16, 32) AS bits
-         CROSS JOIN unnest('{0.001,1}'::numeric[]) AS unit
-         CROSS JOIN LATERAL (
-        SELECT e.epoch, bits, unit, CASE WHEN (id >> bits) * unit < 5000000000
-               THEN e.epoch + (id >> bits) * unit * interval '1 s' END AS issued_at) AS l
-    -- a function can use now(), which is the time when the transaction began
-    WHERE l.issued_at BETWEEN now() - e.tolerance AND made_at + e.tolerance
-    ORDER BY LEAST(abs(extract(epoch FROM l.issued_at - made_at)),
-                   abs(extract(epoch FROM l.issued_at - now()))) LIMIT 1;
-    IF (layout.bits, layout.unit) <> (23, 0.001) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of %s have another layout', name),
-            DETAIL = format('It returned %s: the time since %s in %s, and %s bits. Instagram''s'
-                            ' has milliseconds, and 23 bits.', id, layout.epoch,
-                            CASE layout.unit WHEN 1 THEN 'seconds' ELSE 'milliseconds' END,
-                            layout.bits),
-            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(name);
-    END IF;
-    seen := date_trunc('milliseconds', made_at) - (id >> 23) * interval '1 ms';
-    IF epoch <> COALESCE(layout.epoch, CASE WHEN abs(extract(epoch FROM epoch - seen)) < 1
-                                            THEN epoch END, 'infinity')
-       OR COALESCE(epoch, layout.epoch) IS NULL THEN
-        IF extract(milliseconds FROM seen)::integer % 1000 < 20 THEN
-            seen := date_trunc('seconds', seen);
-        END IF;
-        seen := COALESCE(layout.epoch, seen);
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('the epoch of %s is not %s', name,
-                             COALESCE(epoch::text, 'in its text')),
-            DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
-                            ' %s.', id, seen),
-            HINT = format('If it is: SELECT instaid.adopt_shard(%L, epoch => %L); If not: %s',
-                          schema_name, seen, instaid._replacing(name));
-    END IF;
-    epoch := COALESCE(epoch, layout.epoch);
-    shard_id := instaid.extract_shard_id(id);
-END $$;
-
 -- Lock the tables that have functions as a default, and find the largest ID in them, and the shard
 -- IDs of the newest rows: in tables of the functions' owner, the schema's or a superuser, since
 -- any role can write such a default.
@@ -329,7 +9,7 @@ CREATE OR REPLACE FUNCTION instaid._lock_tables_of(schema oid, functions oid[], 
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     part record;
-    seen record;
+    seen bigint[];
     left_out regclass[] := '{}'::regclass[];
 BEGIN
     shard_ids := '{}';
@@ -340,12 +20,14 @@ BEGIN
                AND (NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace))
                AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
                                WHERE h.owner <> c.relowner) AS is_ours,
-               c.relkind <> 'v' AND instaid._base_type(t.atttypid) IN (
-                   'bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint')) AS has_ids
+               -- a domain has the output function of its base type
+               c.relkind <> 'v' AND y.typoutput IN (
+                   'int8out'::regproc, COALESCE(to_regproc('instaid.id_out'), 'int8out'))
+               AS has_ids
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
              JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_roles AS o ON o.oid = c.relowner
              JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-             JOIN pg_namespace AS n ON n.oid = schema
+             JOIN pg_type AS y ON y.oid = t.atttypid JOIN pg_namespace AS n ON n.oid = schema
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = ANY (functions)
           AND d.classid = 'pg_attrdef'::regclass
           AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
@@ -357,17 +39,15 @@ BEGIN
         PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
                                                        part.relation));
         CONTINUE WHEN NOT part.has_ids;
-        SELECT r[1] AS largest, r[2:] AS shard_ids INTO seen
-        FROM CAST(instaid._execute_as(part.owner, format(
+        seen := instaid._execute_as(part.owner, format(
             -- An index gives them.  A value below a day after the epoch is no such ID.
             'SELECT ARRAY[max(r.id)] || array_agg(DISTINCT instaid.extract_shard_id(r.id)::bigint)'
             ' FILTER (WHERE r.id > instaid.make_id(instaid.default_epoch() + ''1 day'', 0, 0))'
             ' FROM (SELECT %1$I::bigint AS id FROM %2$s WHERE %1$I IS NOT NULL'
-            ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation)) AS bigint[])
-            AS r;
-        shard_ids := shard_ids || seen.shard_ids;
-        IF largest IS NULL OR seen.largest > largest THEN
-            largest := seen.largest;
+            ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation))::bigint[];
+        shard_ids := shard_ids || seen[2:]::integer[];
+        IF largest IS NULL OR seen[1] > largest THEN
+            largest := seen[1];
             place := format('%s.%I', part.relation, part.attname);
         END IF;
     END LOOP;
@@ -436,7 +116,6 @@ DECLARE
     other_use text;
     made text;  -- the name of the function that is made
     wrappers text[];
-    wrapper text;
 BEGIN
     PERFORM instaid._check_read_committed('adopt_shard');
     -- refuses an epoch that is out of range
@@ -498,8 +177,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('the default of column %s passes an argument to %s', part.name,
                              instaid._signature(part.oid)),
-            HINT = 'To let it return IDs of a new shard: '
-                   || instaid._replacing(instaid._signature(part.oid));
+            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(part.oid);
     END IF;
     wrappers := ARRAY(
         SELECT format(
@@ -521,8 +199,7 @@ BEGIN
                 DETAIL = format('%s has %s, and %s has %s.', instaid._signature(functions[1]),
                                 first_epoch, instaid._signature(function), layout.epoch),
                 HINT = format('To let both return IDs of a new shard: %s SELECT'
-                              ' instaid.replace_copy(%L);',
-                              instaid._replacing(instaid._signature(functions[1])),
+                              ' instaid.replace_copy(%L);', instaid._replacing(functions[1]),
                               instaid._signature(function));
         END IF;
         first_epoch := layout.epoch;
@@ -618,9 +295,7 @@ BEGIN
 
     -- The others call it, and so does a function with the old name.  With other arguments than the
     -- default, which could mean another shard, they return null.
-    FOREACH wrapper IN ARRAY wrappers LOOP
-        PERFORM instaid._execute_as(main.owner, wrapper);
-    END LOOP;
+    PERFORM instaid._execute_as(main.owner, w) FROM unnest(wrappers) AS w;
     -- the function that was made has the rights of the one beside it
     IF made IS NOT NULL THEN
         PERFORM instaid._execute_as(main.owner, format(
@@ -681,226 +356,92 @@ BEGIN
     END IF;
 END $$;
 
+-- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.
+CREATE OR REPLACE FUNCTION instaid._try_adopting(
+    schema_name text, functions oid[], dry_run boolean, OUT adopted text, OUT problem text)
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    context text;
+    detail text;
+    hint text;
+BEGIN
+    -- what a dry run warns of has not happened
+    PERFORM set_config('client_min_messages', CASE WHEN dry_run THEN 'error' ELSE 'warning' END,
+                       true);
+    SELECT format('schema %I is shard %s, epoch %s', schema_name, a.shard_id,
+                  to_char(a.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS"+00"'))
+    INTO adopted FROM instaid._adopt(schema_name, functions, NULL, NULL, false) AS a;
+    IF dry_run THEN
+        RAISE SQLSTATE 'ID001';
+    END IF;
+EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
+    IF adopted IS NULL THEN
+        GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT,
+            detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+        -- The function of a copy can RAISE this, too, but must not end the call.
+        IF SQLSTATE = '57014' AND context !~ '(?n) at RAISE$' THEN
+            RAISE;
+        END IF;
+        problem := format('%I: %s', schema_name, SQLERRM);
+        RAISE WARNING '%', problem USING
+            DETAIL = COALESCE(NULLIF(detail, ''), format('SQLSTATE %s', SQLSTATE)),
+            HINT = CASE WHEN hint <> '' THEN hint WHEN SQLSTATE = '55P03'
+                        THEN 'Call again when the transactions of now have ended.'
+                        ELSE 'Mend the function, and try again.' END;
+    END IF;
+END $$;
+
 -- It commits after each schema, because one transaction cannot hold the locks of thousands, and
 -- would keep their writers out.  After an interruption, the same call adopts the rest.
 -- A procedure with SET could not commit: operators are qualified.
 CREATE OR REPLACE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%',
                                       dry_run boolean DEFAULT false) LANGUAGE plpgsql AS $$
 DECLARE
-    schemas pg_catalog.text[];
-    functions pg_catalog.text[];
+    copies pg_catalog.record;
+    last pg_catalog.int4;
+    result pg_catalog.record;
     problems pg_catalog.text[] := '{}'::pg_catalog.text[];
     adopted pg_catalog.text[] := '{}'::pg_catalog.text[];
-    count pg_catalog.int4 := 0;
-    shard pg_catalog.record;
-    is_adopted pg_catalog.bool;
-    context pg_catalog.text;
-    detail pg_catalog.text;
-    hint pg_catalog.text;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
         'pattern', pattern, 'dry_run', dry_run));
-    SELECT c.schemas, c.functions INTO schemas, functions FROM instaid._find_copies(pattern) AS c;
+    SELECT c.* INTO copies FROM instaid._find_copies(pattern) AS c;
+    last := pg_catalog.cardinality(copies.schemas);
     -- inside a transaction block, this fails before anything is adopted
     COMMIT;
-    FOR i IN 1 .. pg_catalog.cardinality(schemas) LOOP
-        is_adopted := false;
-        BEGIN
-            -- what a dry run warns of has not happened
-            PERFORM pg_catalog.set_config('client_min_messages', CASE WHEN dry_run THEN 'error'
-                                                                 ELSE 'warning' END, true);
-            SELECT a.shard_id, pg_catalog.to_char(a.epoch AT TIME ZONE 'UTC',
-                                                  'YYYY-MM-DD HH24:MI:SS.MS"+00"') AS epoch
-            INTO shard FROM instaid._adopt(schemas[i], functions[i]::pg_catalog.oid[], NULL, NULL,
-                                           false) AS a;
-            is_adopted := true;
-            IF dry_run THEN
-                RAISE SQLSTATE 'ID001';
-            END IF;
-        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
-            IF NOT is_adopted THEN
-                GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT,
-                    detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-                -- The function of a copy can RAISE this, too, but must not end the call.
-                IF SQLSTATE OPERATOR(pg_catalog.=) '57014'
-                   AND context OPERATOR(pg_catalog.!~) '(?n) at RAISE$' THEN
-                    RAISE;
-                END IF;
-                problems := pg_catalog.array_append(problems, pg_catalog.format(
-                    '%I: %s', schemas[i], SQLERRM));
-                RAISE WARNING '%', problems[pg_catalog.cardinality(problems)] USING
-                    DETAIL = CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail
-                                  ELSE pg_catalog.format('SQLSTATE %s', SQLSTATE) END,
-                    HINT = CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint
-                                WHEN SQLSTATE OPERATOR(pg_catalog.=) '55P03'
-                                THEN 'Call again when the transactions of now have ended.'
-                                ELSE 'Mend the function, and try again.' END;
-            END IF;
-        END;
+    FOR i IN 1 .. last LOOP
+        SELECT a.* INTO result FROM instaid._try_adopting(
+            copies.schemas[i], copies.functions[i]::pg_catalog.oid[], dry_run) AS a;
         COMMIT;
-        IF is_adopted THEN
-            count := count OPERATOR(pg_catalog.+) 1;
-            adopted := pg_catalog.array_append(adopted, pg_catalog.format(
-                'schema %I is shard %s, epoch %s', schemas[i], shard.shard_id, shard.epoch));
+        IF result.adopted IS NULL THEN
+            problems := pg_catalog.array_append(problems, result.problem);
+        ELSE
+            adopted := pg_catalog.array_append(adopted, result.adopted);
         END IF;
         IF pg_catalog.cardinality(adopted) OPERATOR(pg_catalog.=) 100
-           OR i OPERATOR(pg_catalog.=) pg_catalog.cardinality(schemas)
-              AND pg_catalog.cardinality(adopted) OPERATOR(pg_catalog.>) 0 THEN
-            RAISE NOTICE '% of % schemas %', count, pg_catalog.cardinality(schemas),
+           OR i OPERATOR(pg_catalog.=) last AND adopted OPERATOR(pg_catalog.<>) '{}' THEN
+            RAISE NOTICE '% of % schemas %',
+                i OPERATOR(pg_catalog.-) pg_catalog.cardinality(problems), last,
                 CASE WHEN dry_run THEN 'can be adopted' ELSE 'are shards now' END
                 USING DETAIL = pg_catalog.array_to_string(adopted, E'\n');
             adopted := '{}';
         END IF;
     END LOOP;
-    IF pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) 0 THEN
+    IF problems OPERATOR(pg_catalog.<>) '{}' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = pg_catalog.format('%s of %s schemas could not be adopted',
-                                        pg_catalog.cardinality(problems),
-                                        pg_catalog.cardinality(schemas)),
+                                        pg_catalog.cardinality(problems), last),
             DETAIL = pg_catalog.array_to_string(problems, '; '),
             HINT = 'Each WARNING says what to do. Then call adopt_shards() again. If a shard ID is'
                    ' taken, and this is the schema that should have it, renumber the other one'
                    ' with instaid.renumber_shard(). To give one of these another number, pass it'
                    ' to instaid.adopt_shard(), and renumber => true.';
-    ELSIF pg_catalog.cardinality(schemas) OPERATOR(pg_catalog.=) 0 THEN
+    ELSIF last OPERATOR(pg_catalog.=) 0 THEN
         RAISE NOTICE 'no schema LIKE % can be adopted', pg_catalog.quote_literal(pattern);
     END IF;
 END $$;
 COMMENT ON PROCEDURE instaid.adopt_shards IS 'adopt each schema LIKE the pattern with copies of '
 'the published function that the caller may adopt; commits after each; dry_run rolls back instead';
-
--- Locks of tables come first, as in _adopt().
-CREATE OR REPLACE FUNCTION instaid.replace_copy(copy regprocedure, shard_id integer DEFAULT NULL,
-                                                epoch timestamptz DEFAULT NULL) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-DECLARE
-    main record;
-    shard record;
-    largest bigint;
-    returned text;
-    new_name text;
-BEGIN
-    PERFORM instaid._check_no_nulls('replace_copy', json_build_object('copy', copy));
-    PERFORM instaid._check_read_committed('replace_copy');
-    SELECT p.proname, p.prosecdef, p.prorettype::regtype AS type, n.nspname, n.oid AS schema,
-           p.proowner::regrole AS owner, p.pronargs, p.pronargs = p.pronargdefaults AS is_callable,
-           pg_get_function_arguments(p.oid) AS arguments,
-           p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype) AS is_numeric INTO main
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE p.oid = copy AND p.prokind = 'f' AND NOT p.proretset
-      AND p.prorettype IN ('bigint'::regtype, 'text'::regtype, 'varchar'::regtype);
-    IF NOT FOUND THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('%s cannot return IDs of a shard', copy),
-            DETAIL = 'It must be a function that returns a bigint, text or varchar.',
-            HINT = 'Write it anew, so that it calls next_id() of a shard.';
-    END IF;
-    PERFORM instaid._check_owner(main.owner, 'function', copy::text);
-    IF main.proname = 'next_id' AND main.is_numeric THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('%s cannot stand beside the next_id() of a shard', copy),
-            DETAIL = 'Calls with a number would be ambiguous: it could be a sequence.',
-            HINT = 'Rename it, and its callers, and try again.';
-    END IF;
-    PERFORM instaid._check_ruler(main.owner, main.nspname, copy);
-    largest := (instaid._lock_tables_of(main.schema, ARRAY[copy], main.owner)).largest;
-    IF main.is_callable THEN
-        BEGIN
-            returned := instaid._call_copy(copy);
-        EXCEPTION WHEN invalid_parameter_value THEN
-            NULL;  -- it has never made an ID
-        END;
-        largest := GREATEST(largest, CASE main.type WHEN 'bigint'::regtype THEN returned
-                                          ELSE substring(returned FROM '[1-8]\d{18}$|\d{1,18}$')
-                                          END::bigint);
-    END IF;
-    IF main.type <> 'bigint'::regtype AND (returned !~ '\d{15}$') IS NOT FALSE THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('%s returns a text whose form is not known', copy),
-            DETAIL = COALESCE('It returned ' || returned || ', which does not end with an ID in'
-                              ' digits.', 'It cannot be called without arguments.'),
-            HINT = 'Write it anew, so that it calls next_id() of a shard.';
-    END IF;
-
-    SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid._find_shard(main.nspname) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
-    IF FOUND AND (shard.owner <> main.owner OR shard.shard_id <> replace_copy.shard_id
-                  OR shard.epoch <> replace_copy.epoch OR EXISTS (
-                      -- another role's would be called in place of the shard's
-                      SELECT FROM pg_proc AS p WHERE p.proowner <> main.owner
-                      AND p.oid = instaid._find_function(main.nspname, 'next_id', ''))) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('schema %I is a shard already', main.nspname),
-            DETAIL = format('It is shard %s of %s, with epoch %s. %s owns %s.', shard.shard_id,
-                            shard.owner, shard.epoch, main.owner, copy),
-            HINT = 'A schema is one shard. Pass no other number or epoch, and give the function,'
-                   ' and next_id(), to the owner of the shard.';
-    ELSIF NOT FOUND THEN
-        IF shard_id IS NULL THEN
-            RAISE null_value_not_allowed USING
-                MESSAGE = format('schema %I is not a shard yet', main.nspname),
-                HINT = format('Pass the shard ID that it is to have, for example %s.',
-                              instaid._free_shard_id(true));
-        END IF;
-        -- so that its IDs are above all others
-        epoch := COALESCE(epoch, CASE
-            WHEN (largest < instaid.min_id(clock_timestamp())) IS NOT FALSE
-            THEN instaid.default_epoch()
-            ELSE date_trunc('year', clock_timestamp() - interval '1 day' - (
-                     instaid.extract_timestamp(largest) - instaid.default_epoch())) END);
-        new_name := CASE WHEN main.proname IN ('next_id', 'next_ids') THEN 'old_' || main.proname
-                    END;
-        PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RENAME TO %I', copy,
-                                                       new_name)) WHERE new_name IS NOT NULL;
-        PERFORM instaid._execute_as(main.owner, format(
-            'SELECT instaid.create_shard(%L, %s, %L, %L)', main.nspname, shard_id, epoch,
-            CASE WHEN to_regclass(quote_ident(main.nspname) || '.table_id_seq') IS NULL
-                 THEN 'table_id_seq' ELSE 'shard_id_seq' END));
-        -- next_id(text) and the like can stand beside the shard's
-        IF main.pronargs > 0 THEN
-            PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RENAME TO %I', copy,
-                                                           main.proname))
-            WHERE new_name IS NOT NULL;
-            new_name := NULL;
-        END IF;
-        SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
-    END IF;
-    IF largest >= instaid.min_id(clock_timestamp(), shard.epoch) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('%s has made IDs above those of shard %s', copy, shard.shard_id),
-            DETAIL = format('The largest is %s. With epoch %s, its time is %s.', largest,
-                            shard.epoch, instaid.extract_timestamp(largest, shard.epoch)),
-            HINT = 'Pass an earlier epoch. If the schema is a shard already, move the function and'
-                   ' its tables to another schema first.';
-    END IF;
-    PERFORM instaid._execute_as(main.owner, format(
-        'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE PARALLEL UNSAFE %s'
-        ' RETURN %s%1$I.next_id()', main.nspname, COALESCE(new_name, main.proname), main.arguments,
-        main.type, CASE WHEN main.prosecdef THEN 'SECURITY DEFINER' END,
-        CASE WHEN main.type <> 'bigint'::regtype
-             THEN format('%L || ', regexp_replace(returned, '\d+$', '')) END));
-    RAISE NOTICE '% returns IDs of shard % now', copy, shard.shard_id
-        USING DETAIL = format('The epoch is %s.', shard.epoch);
-    -- so that who inserts goes on
-    returned := (
-        SELECT string_agg(DISTINCT g, ' ')
-        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-             JOIN pg_class AS c ON c.oid = a.adrelid AND c.relowner = main.owner
-             CROSS JOIN LATERAL instaid._missing_grants(a.adrelid, main.nspname, shard.sequence)
-                                AS g
-        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = copy
-          AND d.classid = 'pg_attrdef'::regclass);
-    IF returned IS NOT NULL THEN
-        PERFORM instaid._execute_as(main.owner, returned);
-        RAISE NOTICE 'roles that can insert can take IDs of shard % now', shard.shard_id
-            USING DETAIL = returned;
-    END IF;
-END $$;
-COMMENT ON FUNCTION instaid.replace_copy IS 'let a copy of the published function that cannot be '
-'adopted return the IDs of its schema''s shard, which is created with an epoch whose IDs are '
-'above its own; needs the rights of the owners of all that it changes';
 
 CREATE OR REPLACE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp

@@ -49,8 +49,7 @@ CREATE OR REPLACE FUNCTION instaid._find_function(schema_name text, function_nam
 -- The signature of a function, as regprocedure shows it to all who do not have its schema in their
 -- search_path.  To show a regprocedure reads all functions of the name, as above.
 CREATE OR REPLACE FUNCTION instaid._signature(function oid) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes))
             FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
             WHERE p.oid = function);
@@ -67,8 +66,7 @@ CREATE OR REPLACE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boo
 -- Whether a role can rely on what another one owns and could replace: that one is a superuser, has
 -- its rights already, or owns instaid.  pg_database_owner has one member.
 CREATE OR REPLACE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT pg_has_role(o.oid, role, 'USAGE') OR o.oid = i.nspowner
             FROM pg_namespace AS i JOIN pg_database AS d ON d.datname = current_database()
                  CROSS JOIN LATERAL (SELECT CASE pg_get_userbyid(owner) WHEN 'pg_database_owner'

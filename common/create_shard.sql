@@ -3,8 +3,7 @@
 -- A shard ID that is free in this database: the one after the highest, or else one between.
 -- From the top, it is hardly one of a copy that is not adopted yet.
 CREATE OR REPLACE FUNCTION instaid._free_shard_id(from_top boolean) RETURNS integer
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
-    SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT n FROM generate_series(0, instaid._max_shard_id()) AS n
     WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s)
@@ -85,7 +84,7 @@ BEGIN
                 HINT = 'A schema is one shard. Choose another schema if you need another shard.';
         END IF;
         SELECT p.proname, p.proname = 'next_id' AND p.pronargs = 0 AS can_be_adopted,
-               format('%I.%I(%s)', schema_name, p.proname, oidvectortypes(p.proargtypes)) AS name
+               instaid._signature(p.oid) AS name
         INTO other FROM pg_proc AS p WHERE p.oid = conflict.routine;
         RAISE duplicate_function USING
             MESSAGE = format('schema %I already has a function %s()', schema_name, other.proname),

@@ -12,7 +12,7 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
            CASE WHEN p.oid IS NULL
                 THEN concat('Let the owner of the schema run: ',
-                            CASE WHEN s.schema IS NULL
+                            CASE WHEN NOT c.is_shard
                                  THEN format('SELECT instaid.create_shard(%L, %s, sequence_name =>'
                                              ' ''shard_id_seq''); ', n.nspname, c.free) END,
                             format('SELECT * FROM instaid.adopt_column(%L, %L);', d.table_name,
@@ -27,11 +27,9 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                 THEN 'Write it anew, under another name if it is next_id(), so that it calls'
                      ' next_id() of a shard.'
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
-                     OR s.schema IS NOT NULL
+                     OR c.is_shard
                 THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
-                            ' %s;', c.object, CASE WHEN s.schema IS NULL
-                                                   THEN ', ' || c.free END,
-                            c.object)
+                            ' %1$s;', c.object, CASE WHEN NOT c.is_shard THEN ', ' || c.free END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
                 THEN format('ALTER FUNCTION %s RENAME TO old_next_id; CALL instaid.adopt_shards();'
                             ' -- Defaults follow it.', c.object)
@@ -39,12 +37,11 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                      ' leaves. If the function has %%, write % first.' END
     -- a number of its own for each schema
     FROM (SELECT c.*, instaid._free_shard_id(true) + 1 - dense_rank() OVER (ORDER BY c.schema)
-                      AS free FROM instaid._copies AS c) AS c
+                      AS free, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard
+          FROM instaid._copies AS c) AS c
          JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
          LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
-         LEFT JOIN (SELECT DISTINCT s.schema FROM instaid._audited_shards AS s) AS s
-              ON s.schema = c.schema
     UNION ALL
     SELECT f.code, f.severity, s.name, f.problem, f.cure
     FROM (SELECT s.*, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS twin,
@@ -249,11 +246,6 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     WHERE NOT EXISTS (SELECT FROM shard AS s WHERE s.shard_id = v.shard_id)
     GROUP BY b.schema_name, v.shard_id
     UNION ALL
-    SELECT 'no_partition', 'error', p.name, 'no partition takes the IDs of now: INSERT fails',
-           p.cure
-    FROM parted AS p WHERE COALESCE(NOT p.takes_now, NOT EXISTS (
-        SELECT FROM pg_inherits AS h WHERE h.inhparent = p.relid))
-    UNION ALL
     -- A foreign key follows its table when this is renamed and becomes a partition of another.
     SELECT 'partition_reference', 'warning', format('%I.%I.%I', n.nspname, c.relname, f.conname),
            format('its foreign key refers to %I.%I alone, a partition of %s: it refuses the IDs of'
@@ -265,16 +257,19 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
          JOIN pg_class AS c ON c.oid = f.conrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
          JOIN pg_class AS t ON t.oid = h.inhrelid JOIN pg_namespace AS o ON o.oid = t.relnamespace
     UNION ALL
-    SELECT 'last_partition', 'warning', p.name,
-           format('its last partition ends at %s, within its own length', p.ends_at), p.cure
-    FROM parted AS p WHERE p.takes_now AND p.is_short AND NOT p.is_open
-    UNION ALL
-    -- only when the others have ended: it keeps new ones from being created
-    SELECT 'default_partition', 'warning', p.name,
-           format('its partitions ended at %s: rows go to the default partition', p.ends_at),
-           'Let its owner detach the default partition, create others, and insert its rows into'
-           ' the table.'
-    FROM parted AS p WHERE p.takes_now AND p.have_ended;
+    SELECT f.code, f.severity, p.name, f.problem, f.cure
+    FROM parted AS p CROSS JOIN LATERAL (VALUES
+        ('no_partition', 'error', COALESCE(NOT p.takes_now, NOT EXISTS (
+             SELECT FROM pg_inherits AS h WHERE h.inhparent = p.relid)),
+         'no partition takes the IDs of now: INSERT fails', p.cure),
+        ('last_partition', 'warning', p.takes_now AND p.is_short AND NOT p.is_open,
+         format('its last partition ends at %s, within its own length', p.ends_at), p.cure),
+        -- only when the others have ended: it keeps new ones from being created
+        ('default_partition', 'warning', p.takes_now AND p.have_ended,
+         format('its partitions ended at %s: rows go to the default partition', p.ends_at),
+         'Let its owner detach the default partition, create others, and insert its rows into'
+         ' the table.'))
+        AS f (code, severity, applies, problem, cure) WHERE f.applies;
 
 -- Sequences that next_id() moves
 CREATE OR REPLACE VIEW instaid._sequence_findings (code, severity, object, problem, cure) AS

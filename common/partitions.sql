@@ -34,17 +34,6 @@ BEGIN ATOMIC
     FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
 END;
 
--- The type under a domain, or under several; any other type unchanged; null if there is none.
-CREATE OR REPLACE FUNCTION instaid._base_type(type regtype) RETURNS regtype
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    WITH RECURSIVE layer (oid, typtype, typbasetype) AS (
-        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = type
-        UNION ALL SELECT t.oid, t.typtype, t.typbasetype
-        FROM layer AS l JOIN pg_type AS t ON t.oid = l.typbasetype WHERE l.typtype = 'd')
-    SELECT l.oid::regtype FROM layer AS l WHERE l.typtype <> 'd';
-END;
-
 -- Tables with other partitions give no rows.  Without their OID, pg_get_expr() takes no lock.
 -- audit(), which joins all catalogs by hash, calls this for one table after another.
 CREATE OR REPLACE FUNCTION instaid.list_partitions(

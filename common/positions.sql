@@ -30,8 +30,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
                OR n.oid = p.schema AND n.nspowner = p.owner AS is_theirs
         FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch, 0 AS at_least,
                      i.last, i.is_read, d.proowner AS owner, d.pronamespace AS schema
-              FROM instaid.shards AS s JOIN instaid._list_shards() AS l USING (schema_name)
-                   JOIN pg_proc AS d ON d.oid = l.declaration
+              FROM instaid._list_shards() AS s JOIN pg_proc AS d ON d.oid = s.declaration
                    CROSS JOIN LATERAL instaid._shard_sequences(s.schema_name)
                                       WITH ORDINALITY AS q (sequence, place)
                    CROSS JOIN LATERAL instaid._position(q.sequence, s.shard_id, s.epoch) AS i
@@ -95,7 +94,7 @@ BEGIN
     ELSIF epoch IS NOT NULL THEN
         -- A shard that is frozen here can stand lower, and stays frozen.  Nobody sees it thawed.
         frozen := frozen OR options.seqmax < instaid.min_id('infinity')
-                  AND (SELECT s.frozen FROM instaid.shards AS s WHERE s.schema_name = shard);
+                  AND (SELECT s.frozen FROM instaid._find_shard(shard) AS s);
         PERFORM instaid.thaw_shard(shard) WHERE frozen;
         PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
         PERFORM instaid.freeze_shard(shard) WHERE frozen;

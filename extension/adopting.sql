@@ -64,7 +64,11 @@ BEGIN ATOMIC
     WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
 END;
 
+-- include common/copies.sql
+
 -- include common/adopting.sql
+
+-- include common/replace_copy.sql
 
 -- include common/adopt_column.sql
 

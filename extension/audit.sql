@@ -43,10 +43,12 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
                 THEN format('ALTER FUNCTION %s VOLATILE STRICT PARALLEL UNSAFE;', f.signature)
                 ELSE 'Let it be as instaid.create_shard() creates it;'
                      ' ALTER FUNCTION or a DROP has changed that.' END
-    FROM instaid._odd_declarations() AS o JOIN pg_proc AS p ON p.oid = o.function
-         JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
+         CROSS JOIN LATERAL instaid._function_fault(p.oid) AS o
          CROSS JOIN LATERAL format('%I.%I(%s)', n.nspname, p.proname,
                                    oidvectortypes(p.proargtypes)) AS f (signature)
+    WHERE o.code IS NOT NULL
     UNION ALL
     -- it was dropped, with CASCADE also from defaults
     SELECT 'no_next_id', 'error', s.name, 'has no function next_id()',

@@ -78,11 +78,9 @@ BEGIN ATOMIC
     SELECT s.* FROM instaid._list_shards() AS s WHERE s.schema_name = schema;
 END;
 
--- Functions of shards with a problem, for example after ALTER FUNCTION or DROP; for audit().
-CREATE FUNCTION instaid._odd_declarations(OUT function oid, OUT code text, OUT problem text)
-    RETURNS SETOF record
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
-    AS 'MODULE_PATHNAME', 'instaid_odd_declarations';
+-- What ALTER FUNCTION or DROP has made wrong with a function of a shard, for audit(); or nulls.
+CREATE FUNCTION instaid._function_fault(function oid, OUT code text, OUT problem text)
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_function_fault';
 
 -- The sequences that issue the IDs of a shard: the one of its next_id() first, and those that
 -- tables of its owner pass to next_id(regclass).
@@ -141,13 +139,11 @@ CREATE FUNCTION instaid._find_conflict(schema_name text, shard_id integer, OUT t
 -- The commands that create the functions of a shard, or replace its next_id().
 -- Unlike catalog changes in C, they fire event triggers.  None looks a function up by its name,
 -- as COMMENT, GRANT and ALTER do: among thousands of that name, this takes 20 ms and 8 MB.
-CREATE FUNCTION instaid._declaration_commands(schema_name text, shard_id integer,
-                                              epoch timestamptz, sequence text,
-                                              or_replace boolean DEFAULT false,
-                                              arguments text DEFAULT '',
-                                              security text DEFAULT '') RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION instaid._declaration_commands(
+    schema_name text, shard_id integer, epoch timestamptz, sequence text,
+    or_replace boolean DEFAULT false, arguments text DEFAULT '', security text DEFAULT '')
+    RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN format('CREATE FUNCTION %1$I.next_ids(count integer, sequence regclass DEFAULT %2$L)'
                   ' RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1 AS %3$L;'
                   ' CREATE FUNCTION %1$I.next_id(sequence regclass) RETURNS bigint'

@@ -7,15 +7,34 @@ CALL instaid._begin_file('adopting.sql', '{"audit.sql": "instaid.audit()"}');
 
 ---- What adopting and renumbering replace ----
 
--- Let the roles that can use a sequence use the functions of its shard.
--- Who could take values of the sequence for the published function can take IDs.
-CREATE OR REPLACE FUNCTION instaid._grant_to_users(schema_name text, sequence regclass)
-    RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+-- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
+-- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
+-- ALTER SEQUENCE waits for all who have used the sequence, and keeps others out.
+-- The replaced function keeps its OID, its owner, its rights, and the name of its result.
+CREATE OR REPLACE FUNCTION instaid._replace_next_id(
+    schema_name text, shard_id integer, epoch timestamptz, adopted oid, sequence regclass,
+    above bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    epoch_ms CONSTANT bigint := extract(epoch FROM epoch) * 1000;
     users text;
     is_usage boolean;
 BEGIN
+    PERFORM instaid._prepare_sequence(sequence, shard_id, epoch_ms, false);
+    PERFORM setval(sequence, make_id, true)
+    FROM instaid.make_id(GREATEST(instaid.extract_timestamp(above, epoch),
+                                  clock_timestamp() + interval '1 ms'), shard_id,
+                         instaid_sql._max_sequence(), epoch);
+    PERFORM instaid_sql._declare(schema_name, shard_id, epoch_ms, sequence, adopted => true);
+    PERFORM instaid._restrict_shards(ARRAY[schema_name]);
+    EXECUTE (
+        SELECT format('CREATE OR REPLACE FUNCTION %1$I.next_id(%2$s) RETURNS bigint'
+                      ' LANGUAGE sql VOLATILE PARALLEL UNSAFE %3$s'
+                      ' RETURN %1$I.next_id(%4$L::regclass)',
+                      schema_name, pg_get_function_arguments(p.oid),
+                      CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, sequence)
+        FROM pg_proc AS p WHERE p.oid = adopted);
+    -- Who could take values of the sequence for the published function can take IDs.
     SELECT string_agg(DISTINCT CASE WHEN x.grantee = 0 THEN 'PUBLIC'
                                     ELSE x.grantee::regrole::text END, ', '),
            bool_and(x.privilege_type = 'USAGE')
@@ -25,8 +44,7 @@ BEGIN
     IF users IS NOT NULL THEN
         EXECUTE format('GRANT EXECUTE ON FUNCTION %1$I.next_id(%1$I.id_sequence),'
                        ' %1$I.next_ids(integer, %1$I.id_sequence) TO %2$s', schema_name, users);
-        RAISE WARNING USING
-            MESSAGE = format('other roles have rights on sequence %s', sequence),
+        RAISE WARNING USING MESSAGE = format('other roles have rights on sequence %s', sequence),
             DETAIL = format('They are: %s. They now have EXECUTE on the functions of the shard,'
                             ' and could still %s.', users,
                             CASE WHEN is_usage THEN 'take values, which the shard leaves out'
@@ -36,41 +54,11 @@ BEGIN
     END IF;
 END $$;
 
--- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
--- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
--- ALTER SEQUENCE waits for all who have used the sequence, and keeps others out.
--- The replaced function keeps its OID, its owner, its rights, and the name of its result.
-CREATE OR REPLACE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer,
-                                         epoch timestamptz,
-                                         adopted oid, sequence regclass, above bigint)
-    RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    epoch_ms CONSTANT bigint := extract(epoch FROM epoch) * 1000;
-BEGIN
-    PERFORM instaid._prepare_sequence(sequence, shard_id, epoch_ms, false);
-    PERFORM setval(sequence, make_id, true)
-    FROM instaid.make_id(GREATEST(instaid.extract_timestamp(above, epoch),
-                                  clock_timestamp() + interval '1 ms'), shard_id,
-                         instaid_sql._max_sequence(), epoch);
-    PERFORM instaid_sql._declare(schema_name, shard_id, epoch_ms, sequence, adopted => true);
-    PERFORM instaid._restrict_shards(ARRAY[schema_name]);
-    PERFORM instaid._grant_to_users(schema_name, sequence);
-    EXECUTE (
-        SELECT format('CREATE OR REPLACE FUNCTION %1$I.next_id(%2$s) RETURNS bigint'
-                      ' LANGUAGE sql VOLATILE PARALLEL UNSAFE %3$s'
-                      ' RETURN %1$I.next_id(%4$L::regclass)',
-                      schema_name, pg_get_function_arguments(p.oid),
-                      CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, sequence)
-        FROM pg_proc AS p WHERE p.oid = adopted);
-END $$;
-
 -- Write another shard ID into the sequences and the functions of a shard.
 -- A call that waits for this ends in _elsewhere(), unless the sequence has come to the room of the
 -- old shard.  So each transaction gives a shard one number, and not the one whose room ends there.
-CREATE OR REPLACE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass,
-                                         shard_id integer)
-    RETURNS void
+CREATE OR REPLACE FUNCTION instaid._change_shard_id(
+    declaration oid, sequence regclass, shard_id integer) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     renumbered CONSTANT text := current_setting('instaid_files.renumbered', true);
@@ -139,7 +127,11 @@ BEGIN ATOMIC
     ORDER BY p.pronargs;
 END;
 
+\ir ../common/copies.sql
+
 \ir ../common/adopting.sql
+
+\ir ../common/replace_copy.sql
 
 \ir ../common/adopt_column.sql
 

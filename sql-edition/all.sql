@@ -7,10 +7,7 @@
 \ir ids.sql
 \ir next_id.sql
 \ir shards.sql
-\ir partitions.sql
-\ir text_forms.sql
 \ir tickets.sql
-\ir positions.sql
 \ir audit.sql
 \ir adopting.sql
 \set ON_ERROR_STOP :caller_on_error_stop

@@ -3,9 +3,7 @@
 -- What breaks, and what monitoring asks.
 
 \ir begin.sql
-CALL instaid._begin_file('audit.sql', '{
-    "partitions.sql": "instaid.list_partitions(regclass,timestamptz)",
-    "tickets.sql": "instaid.next_ticket(text)"}');
+CALL instaid._begin_file('audit.sql', '{"tickets.sql": "instaid.next_ticket(text)"}');
 
 -- What the view metrics has besides shards and tickets.
 -- next_ids() and RESTART go up to 2.1 s ahead of the clock.
@@ -32,10 +30,10 @@ CREATE OR REPLACE VIEW instaid._audited_sequences AS
            format('ALTER SEQUENCE %I.%I AS bigint INCREMENT BY 1 MINVALUE %s MAXVALUE %s'
                   ' START WITH %3$s CACHE 1 NO CYCLE;', n.nspname, c.relname, o.minimum_value,
                   CASE WHEN f.is_frozen THEN q.seqmax ELSE o.maximum_value END) AS cure,
-           instaid.extract_timestamp(t.last_value, s.epoch) - clock_timestamp() AS ahead,
+           instaid.extract_timestamp(t.last, s.epoch) - clock_timestamp() AS ahead,
            -- next_ids() and RESTART go up to 2.1 s ahead
            interval '5 s' AS ahead_limit,
-           s.expires_at > now() AND t.last_value >= o.maximum_value AS is_at_end
+           s.expires_at > now() AND t.last >= o.maximum_value AS is_at_end
     FROM (SELECT s.schema, s.sequence FROM shard AS s
           UNION
           -- those of add_sequence()
@@ -50,7 +48,7 @@ CREATE OR REPLACE VIEW instaid._audited_sequences AS
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
          CROSS JOIN LATERAL instaid_sql._options(
              s.shard_id, (extract(epoch FROM s.epoch) * 1000)::bigint) AS o
-         CROSS JOIN LATERAL instaid._last_value(u.sequence) AS t
+         CROSS JOIN LATERAL instaid._position(u.sequence, NULL, NULL) AS t
          CROSS JOIN LATERAL (
         -- as instaid._freeze_sequence() leaves it, the last ID of an earlier millisecond
         SELECT q.seqmax < o.maximum_value

@@ -44,25 +44,19 @@ text()
 	text
 } >"$directory/instaid-$version.sql"
 
-# A script of an extension may not replace functions of shards, which are no part of it.
-script()
-{
-	text | sed '/^DO .*_update_shards()/d'
-}
-
 # the delimiter must not be in the script
-if script | grep -q '\$_pgtle_\$'; then
+if text | grep -q '\$_pgtle_\$'; then
 	echo 'the script has $_pgtle_$' >&2
 	exit 1
 fi
 {
 	echo "SELECT pgtle.install_extension('instaid', '$version', '$comment',"
 	printf '$_pgtle_$\n'
-	script
+	text
 	printf '$_pgtle_$);\n'
 } >"$directory/instaid-$version-pg_tle.sql"
 
-script >"$directory/dbdev/instaid/instaid--$release.sql"
+text >"$directory/dbdev/instaid/instaid--$release.sql"
 cat >"$directory/dbdev/instaid/instaid.control" <<-END
 	default_version = '$release'
 	comment = '$comment'

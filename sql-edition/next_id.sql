@@ -71,8 +71,7 @@ DECLARE
                                    - (options.minimum_value + 0.4995::float8), 0);
 BEGIN
     IF ms > instaid_sql._last_ms() THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('the IDs of epoch %s are used up',
+        RAISE invalid_parameter_value USING MESSAGE = format('the IDs of epoch %s are used up',
                              to_timestamp(options.minimum_value / 1000.0)),
             DETAIL = format('The clock reads %s; an epoch can be up to 34.8 years before it.',
                             clock),
@@ -82,15 +81,23 @@ BEGIN
            + (options.maximum_value & instaid_sql._shard_id_mask());
 END $$;
 
--- Say why a sequence cannot serve.
-CREATE OR REPLACE FUNCTION instaid_sql._refuse(sequence regclass,
-                                    options instaid_sql.sequence_options)
-    RETURNS void
+-- Say why a sequence cannot serve, unless the extension makes its IDs now.
+-- The extension gives the sequence its range of ticks, and next_id() another name.  A call that
+-- waited for that meanwhile ends here.  It has not looked at the sequence yet: the first look
+-- keeps ALTER SEQUENCE out until the transaction ends.
+-- The sequence of an adopted shard can be in any schema.  So this looks for the extension, and not
+-- by the snapshot of the transaction, which may not have it.
+CREATE OR REPLACE FUNCTION instaid_sql._refuse_unless_adopted(
+    sequence regclass, options instaid_sql.sequence_options) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     actual CONSTANT record := pg_sequence_parameters(sequence);
     main record;
 BEGIN
+    IF actual.minimum_value = 1
+       AND to_regprocedure('instaid.next_id(regclass, integer, timestamptz)') IS NOT NULL THEN
+        RETURN;
+    END IF;
     SELECT n.nspname, c.relname INTO main
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = sequence;
     IF actual.maximum_value < options.maximum_value
@@ -118,22 +125,10 @@ BEGIN
                       ' NO CYCLE;', main.nspname, main.relname, actual.minimum_value);
 END $$;
 
--- Whether the extension makes the IDs of a sequence now.
--- The extension gives the sequence its range of ticks, and next_id() another name.  A call that
--- waited for that meanwhile ends here.  It has not looked at the sequence yet: the first look
--- keeps ALTER SEQUENCE out until the transaction ends.
--- The sequence of an adopted shard can be in any schema.  So this looks for the extension, and not
--- by the snapshot of the transaction, which may not have it.
-CREATE OR REPLACE FUNCTION instaid_sql._is_adopted(sequence regclass) RETURNS boolean
-    LANGUAGE sql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-    RETURN (pg_sequence_parameters(sequence)).minimum_value = 1
-           AND to_regprocedure('instaid.next_id(regclass, integer, timestamptz)') IS NOT NULL;
-
 -- These options, or those that renumber_shard() has given to the sequence and its shard.
 -- A call that waited for that meanwhile ends here, or in _elsewhere().
-CREATE OR REPLACE FUNCTION instaid_sql._renumbered(sequence regclass,
-                                        options instaid_sql.sequence_options)
-    RETURNS instaid_sql.sequence_options
+CREATE OR REPLACE FUNCTION instaid_sql._renumbered(
+    sequence regclass, options instaid_sql.sequence_options) RETURNS instaid_sql.sequence_options
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     actual CONSTANT record := pg_sequence_parameters(sequence);
@@ -162,9 +157,8 @@ END $$;
 
 -- The next ID of a sequence that was renumbered, or that the extension has adopted; refuse any
 -- other that cannot serve.
-CREATE OR REPLACE FUNCTION instaid_sql._elsewhere(sequence regclass,
-                                       options instaid_sql.sequence_options)
-    RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid_sql._elsewhere(
+    sequence regclass, options instaid_sql.sequence_options) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     renumbered CONSTANT instaid_sql.sequence_options := instaid_sql._renumbered(sequence, options);
@@ -172,9 +166,8 @@ DECLARE
 BEGIN
     IF renumbered <> options THEN
         RETURN instaid_sql._open(sequence, instaid_sql._clock(renumbered), renumbered);
-    ELSIF NOT instaid_sql._is_adopted(sequence) THEN
-        PERFORM instaid_sql._refuse(sequence, options);
     END IF;
+    PERFORM instaid_sql._refuse_unless_adopted(sequence, options);
     EXECUTE 'SELECT instaid.next_id($1, $2, $3)' INTO id
         USING sequence, (options.maximum_value >> instaid_sql._sequence_bits()
                          & instaid_sql._max_shard_id())::integer,
@@ -192,9 +185,8 @@ END $$;
 --
 -- Who has the lock sends nothing to the client: one that asks for debugging messages, and does
 -- not read them, would keep it.
-CREATE OR REPLACE FUNCTION instaid_sql._lock(sequence regclass,
-                                  options instaid_sql.sequence_options)
-    RETURNS boolean
+CREATE OR REPLACE FUNCTION instaid_sql._lock(
+    sequence regclass, options instaid_sql.sequence_options) RETURNS boolean
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     schema text;
@@ -202,8 +194,7 @@ DECLARE
 BEGIN
     LOOP
         IF pg_sequence_parameters(sequence) <> options THEN
-            PERFORM instaid_sql._refuse(sequence, options)
-            WHERE NOT instaid_sql._is_adopted(sequence);
+            PERFORM instaid_sql._refuse_unless_adopted(sequence, options);
             RETURN false;
         END IF;
         schema := (pg_identify_object('pg_class'::regclass, sequence, 0)).schema;
@@ -365,9 +356,8 @@ END $$;
 -- The first of many IDs, which fill milliseconds; null if too many are reserved already.
 -- Reserves whole milliseconds by one setval().  Null if the sequence is over a second ahead of
 -- the clock, since taking the IDs one by one is slower, or if the extension has adopted it.
-CREATE OR REPLACE FUNCTION instaid_sql._reserve(sequence regclass,
-                                     options instaid_sql.sequence_options,
-                                     count integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION instaid_sql._reserve(
+    sequence regclass, options instaid_sql.sequence_options, count integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET client_min_messages = error AS $$
 DECLARE
@@ -394,9 +384,8 @@ EXCEPTION WHEN SQLSTATE 'ID001' THEN
 END $$;
 
 -- The next IDs of a sequence, in increasing order.
-CREATE OR REPLACE FUNCTION instaid_sql._next_ids(sequence regclass,
-                                      options instaid_sql.sequence_options,
-                                      count integer) RETURNS SETOF bigint
+CREATE OR REPLACE FUNCTION instaid_sql._next_ids(
+    sequence regclass, options instaid_sql.sequence_options, count integer) RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 1000
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -405,8 +394,7 @@ DECLARE
     id bigint;
 BEGIN
     IF count NOT BETWEEN 1 AND 1000000 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('count %s is out of range', count),
+        RAISE numeric_value_out_of_range USING MESSAGE = format('count %s is out of range', count),
             DETAIL = 'The count must be between 1 and 1000000.';
     END IF;
     -- the first look, before the options are compared
@@ -457,12 +445,10 @@ END $$;
 --
 -- It has as few expressions as possible: PL/pgSQL prepares each of them anew in each
 -- transaction.  It is without SET, so it names everything in full.
-CREATE OR REPLACE FUNCTION instaid_sql._declare(schema_name text, shard_id integer,
-                                     epoch_ms bigint, sequence regclass,
-                                     adopted boolean DEFAULT false,
-                                     or_replace boolean DEFAULT false) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $create$
+CREATE OR REPLACE FUNCTION instaid_sql._declare(
+    schema_name text, shard_id integer, epoch_ms bigint, sequence regclass,
+    adopted boolean DEFAULT false, or_replace boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $create$
 DECLARE
     options CONSTANT instaid_sql.sequence_options := instaid_sql._options(shard_id, epoch_ms);
     default_value CONSTANT text := format('%L::regclass', sequence);

@@ -3,10 +3,8 @@
 -- instaid where C is refused: SQL and PL/pgSQL only, without a superuser or a setting.
 --
 -- all.sql runs all files in psql, in an order that serves.  Each file can also be run alone, as a
--- role with CREATE on the database, and is one transaction.  This one comes first.  With ids.sql,
--- next_id.sql and shards.sql it is complete for a new application, and each other file adds a
--- subject.  Newer files update what older ones made.  They include what the extension contains,
--- too, from the folder common/.
+-- role with CREATE on the database, and is one transaction.  This one comes first.  Newer files
+-- update what older ones made.
 --
 -- Schema instaid has the functions of the extension instaid, with their names and arguments.
 -- Schema instaid_sql has what the functions of shards call.  Dumps of shards name those
@@ -196,20 +194,8 @@ BEGIN
                             max_bytes);
     END IF;
     IF name = '' THEN
-        RAISE invalid_name USING
-            MESSAGE = format('%s name is empty', what),
+        RAISE invalid_name USING MESSAGE = format('%s name is empty', what),
             DETAIL = format('A name has 1 to %s bytes.', max_bytes);
-    END IF;
-END $$;
-
--- Refuse a shard ID that is out of range.
-CREATE OR REPLACE FUNCTION instaid_sql._check_shard_id(shard_id integer) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF shard_id NOT BETWEEN 0 AND instaid_sql._max_shard_id() THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('shard ID %s is out of range', shard_id),
-            DETAIL = format('A shard ID is between 0 and %s.', instaid_sql._max_shard_id());
     END IF;
 END $$;
 
@@ -223,8 +209,7 @@ DECLARE
     result text;
 BEGIN
     IF role::oid <> (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user) THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('role %s must run this itself', role),
+        RAISE insufficient_privilege USING MESSAGE = format('role %s must run this itself', role),
             DETAIL = 'It owns an object that the call uses. Code in this object would run with'
                      ' the rights of the caller.',
             HINT = format('Connect as %s, or, if you trust this role, SET ROLE %1$s;', role);
@@ -239,16 +224,6 @@ BEGIN
         PERFORM set_config('search_path', 'pg_catalog, pg_temp', false);
     END IF;
     RETURN result;
-END $$;
-
--- Refuse what only the extension has, and say what to do instead.
-CREATE OR REPLACE FUNCTION instaid._refuse_extension_only(what text, instead text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RAISE feature_not_supported USING
-        MESSAGE = 'the SQL edition of instaid cannot do this',
-        DETAIL = what || ' needs the extension instaid.',
-        HINT = instead;
 END $$;
 
 ---- Rights ----

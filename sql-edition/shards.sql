@@ -52,28 +52,27 @@ CREATE OR REPLACE VIEW instaid._declared_shards AS
                             instaid_sql._options(p.shard_id, p.epoch_ms));
 
 -- All shards
-CREATE OR REPLACE FUNCTION instaid._list_shards(OUT schema_name name, OUT shard_id integer,
-                                    OUT epoch timestamptz, OUT sequence regclass,
-                                    OUT declaration oid, OUT frozen boolean)
-    RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED ROWS 100
-    SET search_path = pg_catalog, pg_temp SET jit = off
+CREATE OR REPLACE FUNCTION instaid._list_shards(
+    OUT schema_name name, OUT shard_id integer, OUT epoch timestamptz, OUT sequence regclass,
+    OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED ROWS 100 SET search_path = pg_catalog, pg_temp
+    SET jit = off
 BEGIN ATOMIC
     TABLE instaid._declared_shards;
 END;
 
 -- The shard of a schema.  PostgreSQL puts this query into the one that calls it.
-CREATE OR REPLACE FUNCTION instaid._find_shard(schema text, OUT schema_name name,
-                                    OUT shard_id integer, OUT epoch timestamptz,
-                                    OUT sequence regclass, OUT declaration oid, OUT frozen boolean)
-    RETURNS SETOF record
+CREATE OR REPLACE FUNCTION instaid._find_shard(
+    schema text, OUT schema_name name, OUT shard_id integer, OUT epoch timestamptz,
+    OUT sequence regclass, OUT declaration oid, OUT frozen boolean) RETURNS SETOF record
     LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1
 BEGIN ATOMIC
     SELECT s.* FROM instaid._declared_shards AS s WHERE s.schema_name = schema;
 END;
 
 -- The last value of a sequence, null if it was never used, and whether it was read: not without
--- SELECT on it, and while its owner changes it.
+-- SELECT on it, and while its owner changes it.  It is the last ID of a shard, whatever the other
+-- arguments.
 -- To read last_value takes a lock until the transaction ends, and thousands of them do not fit
 -- into the lock table.  A subtransaction that is rolled back releases it, but not the lock of
 -- pg_sequence_last_value().  Who can rename a sequence or its schema can put a table or a view
@@ -81,9 +80,9 @@ END;
 -- read by name only if it and its schema, which the reader can use, belong to the reader, to a
 -- superuser, or to the owner of these functions.  audit() sets enable_nestloop = off, with which
 -- each call would read all schemas.
-CREATE OR REPLACE FUNCTION instaid._last_value(sequence regclass, OUT last_value bigint,
-                                    OUT is_read boolean)
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+CREATE OR REPLACE FUNCTION instaid._position(
+    sequence regclass, shard_id integer, epoch timestamptz, OUT last bigint, OUT is_read boolean)
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '1ms' SET enable_nestloop = on AS $$
 BEGIN
     IF has_sequence_privilege(sequence, 'SELECT') IS NOT TRUE THEN
@@ -97,9 +96,9 @@ BEGIN
            WHERE c.oid = sequence)
     THEN
         EXECUTE format('SELECT CASE WHEN is_called THEN last_value END, true FROM %s', sequence)
-        INTO last_value, is_read;
+        INTO last, is_read;
     ELSE
-        last_value := pg_sequence_last_value(sequence);
+        last := pg_sequence_last_value(sequence);
         is_read := true;
     END IF;
     RAISE SQLSTATE 'ID001';
@@ -113,27 +112,14 @@ EXCEPTION
         is_read := false;
 END $$;
 
--- The last ID of a sequence of a shard, or the last value of another one; null if there is none,
--- or if it was not read.
-CREATE OR REPLACE FUNCTION instaid._position(sequence regclass, shard_id integer,
-                                             epoch timestamptz, OUT last bigint,
-                                             OUT is_read boolean)
-    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    SELECT s.last_value, s.is_read FROM instaid._last_value(sequence) AS s;
-END;
-
 -- The last ID that a sequence of a shard issued; null if there is none, if it is a sequence of
 -- another shard or epoch, and without SELECT on it.
-CREATE OR REPLACE FUNCTION instaid._last_id(sequence regclass, shard_id integer,
-                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM instaid_sql._utc_epoch(epoch), instaid_sql._check_shard_id(shard_id);
-    RETURN (SELECT (instaid._last_value(sequence)).last_value FROM pg_sequence AS q
+CREATE OR REPLACE FUNCTION instaid._last_id(sequence regclass, shard_id integer, epoch timestamptz)
+    RETURNS bigint
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT (instaid._position(sequence, shard_id, epoch)).last FROM pg_sequence AS q
             WHERE q.seqrelid = sequence AND q.seqmin = extract(epoch FROM epoch) * 1000
               AND instaid.extract_shard_id(q.seqmax) = shard_id);
-END $$;
 
 -- The sequences that issue the IDs of a shard: the one of its next_id(), and those of
 -- add_sequence().  Neither STRICT nor with a setting: views contain its query.
@@ -268,8 +254,10 @@ CREATE OR REPLACE FUNCTION instaid.settled_id(schema_name text, sequence regclas
                                               wait boolean DEFAULT true) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM instaid._refuse_extension_only('settled_id()', 'Store pg_current_xact_id() in each'
-        ' row, and read below pg_snapshot_xmin(pg_current_snapshot()).');
+    RAISE feature_not_supported USING MESSAGE = 'the SQL edition of instaid cannot do this',
+        DETAIL = 'settled_id() needs the extension instaid.',
+        HINT = 'Store pg_current_xact_id() in each row, and read below'
+               ' pg_snapshot_xmin(pg_current_snapshot()).';
 END $$;
 COMMENT ON FUNCTION instaid.settled_id IS
 'not in this edition: fails, and says what to do instead';
@@ -296,8 +284,7 @@ BEGIN
         INTO shard_id, sequence, owner, epoch_ms
         FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
         IF NOT FOUND THEN
-            RAISE undefined_object USING
-                MESSAGE = format('schema %I is not a shard', schema_name),
+            RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
                 HINT = 'instaid.shards lists the shards of this database.';
         END IF;
         PERFORM instaid._execute_as(owner, 'SELECT');
@@ -341,14 +328,19 @@ BEGIN
 END $$;
 
 -- The MAXVALUE of a frozen sequence is the last ID of the millisecond in which it stands.
--- The caller has the lock of ALTER SEQUENCE.
+-- The lock waits for all transactions that have taken IDs, and keeps others out until this one
+-- commits.
 CREATE OR REPLACE FUNCTION instaid._freeze_sequence(sequence regclass,
                                          options instaid_sql.sequence_options) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     base CONSTANT bigint := options.maximum_value & instaid_sql._shard_id_mask();
-    last bigint := instaid_sql._last_or_ahead(sequence, instaid_sql._clock(options));
+    last bigint;
 BEGIN
+    EXECUTE format('ALTER SEQUENCE %s CACHE 1', sequence);
+    -- _clock() would refuse a time past the last ID
+    last := COALESCE(pg_sequence_last_value(sequence),
+                     instaid_sql._last_or_ahead(sequence, instaid_sql._clock(options)));
     -- if nextval() ran past the room, in the next one
     last := (last - base + instaid_sql._shard_id_mask() >> instaid_sql._ms_shift()
              << instaid_sql._ms_shift()) + base + instaid_sql._max_sequence();
@@ -377,12 +369,10 @@ BEGIN
     PERFORM instaid._admit_sequences(schema_name);
     RETURN sequence::regclass;
 END $$;
-COMMENT ON FUNCTION instaid.add_sequence(text, text) IS
-'create a sequence of a shard for a table, whose default is then next_id(sequence); its IDs are '
-'unique only among those of that sequence; waits for the transactions that have taken IDs';
+COMMENT ON FUNCTION instaid.add_sequence IS 'create a sequence of a shard for a table, whose '
+'default is then next_id(sequence); waits for the transactions that have taken IDs';
 
-CREATE OR REPLACE FUNCTION instaid.drop_sequence(schema_name text, sequence_name text)
-    RETURNS void
+CREATE OR REPLACE FUNCTION instaid.drop_sequence(schema_name text, sequence_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     sequence CONSTANT text := format('%I.%I', schema_name, sequence_name);
@@ -401,9 +391,8 @@ BEGIN
     PERFORM instaid._admit_sequences(schema_name, to_regclass(sequence));
     EXECUTE format('DROP SEQUENCE %s', sequence);
 END $$;
-COMMENT ON FUNCTION instaid.drop_sequence(text, text) IS
-'drop a sequence of add_sequence(), which no default uses any more; waits for the transactions '
-'that have taken IDs';
+COMMENT ON FUNCTION instaid.drop_sequence IS 'drop a sequence of add_sequence(), which no default '
+'uses any more; waits for the transactions that have taken IDs';
 
 CREATE OR REPLACE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz)
     RETURNS void
@@ -418,13 +407,11 @@ DECLARE
 BEGIN
     PERFORM instaid_sql._utc_epoch(epoch);
     IF epoch > clock_timestamp() THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('epoch %s is in the future', epoch),
+        RAISE invalid_parameter_value USING MESSAGE = format('epoch %s is in the future', epoch),
             DETAIL = format('The clock reads %s.', clock_timestamp());
     END IF;
     IF id < 0 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('ID %s is out of range', id),
+        RAISE numeric_value_out_of_range USING MESSAGE = format('ID %s is out of range', id),
             DETAIL = 'An ID must be between 0 and 9223372036854775807.';
     END IF;
     SELECT q.seqmin, instaid.extract_shard_id(q.seqmax) AS shard_id INTO main
@@ -461,38 +448,28 @@ BEGIN
 EXCEPTION WHEN SQLSTATE 'ID001' THEN
     RETURN;
 END $$;
-COMMENT ON FUNCTION instaid.advance_past(regclass, bigint, timestamptz) IS
-'let a sequence issue only IDs above this one, whatever their shard; error if the ID is '
-'negative; needs to own the sequence';
+COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above this one, '
+'whatever their shard; error if the ID is negative; needs to own the sequence';
 
 CREATE OR REPLACE FUNCTION instaid.freeze_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard record;
-    part regclass;
+    shard CONSTANT record := instaid._lock_shard(schema_name, 'freeze_shard');
 BEGIN
-    shard := instaid._lock_shard(schema_name, 'freeze_shard');
-    FOR part IN SELECT q FROM instaid._shard_sequences(schema_name) AS q LOOP
-        -- This lock waits for all transactions that have taken IDs, and keeps others out
-        -- until this transaction commits.
-        EXECUTE format('ALTER SEQUENCE %s CACHE 1', part);
-        PERFORM instaid._freeze_sequence(part, shard.options);
-    END LOOP;
+    PERFORM instaid._freeze_sequence(q, shard.options)
+    FROM instaid._shard_sequences(schema_name) AS q;
 END $$;
-COMMENT ON FUNCTION instaid.freeze_shard(text) IS
-'wait for the transactions that have taken IDs of a shard, and then stop the shard; needs to '
-'own it';
+COMMENT ON FUNCTION instaid.freeze_shard IS 'wait for the transactions that have taken IDs of a '
+'shard, and stop it; needs to own it';
 
 CREATE OR REPLACE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shard record;
-    part regclass;
+    shard CONSTANT record := instaid._lock_shard(schema_name, 'thaw_shard');
 BEGIN
-    shard := instaid._lock_shard(schema_name, 'thaw_shard');
-    FOR part IN SELECT q FROM instaid._shard_sequences(schema_name) AS q LOOP
-        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s', part, (shard.options).maximum_value);
-    END LOOP;
+    PERFORM instaid._execute_as(shard.owner, format('ALTER SEQUENCE %s MAXVALUE %s', q,
+                                                    (shard.options).maximum_value))
+    FROM instaid._shard_sequences(schema_name) AS q;
 END $$;
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS 'let a frozen shard issue IDs again';
 
@@ -593,53 +570,5 @@ BEGIN
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
 END $$;
 
----- Updating ----
-
--- Give the shards of the caller the functions of this version.
--- A shard keeps its sequences, the identity of its functions, and the rights on them.  It can be
--- used meanwhile.  Only for the owner: his own code is all that it can run.
-CREATE OR REPLACE FUNCTION instaid._update_shards() RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    shard record;
-    maximum bigint;
-    others text;
-BEGIN
-    FOR shard IN
-        SELECT s.*, p.proowner::regrole::text AS owner, q.seqmax,
-               (extract(epoch FROM s.epoch) * 1000)::bigint AS epoch_ms,
-               pg_get_userbyid(p.proowner) = current_user AS is_own
-        FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
-             JOIN pg_sequence AS q ON q.seqrelid = s.sequence
-        ORDER BY owner
-    LOOP
-        IF shard.is_own THEN
-            BEGIN
-                PERFORM instaid_sql._declare(shard.schema_name, shard.shard_id, shard.epoch_ms,
-                                             shard.sequence, or_replace => true);
-                -- A renumber_shard() can have ended before this.  A later one has to wait.
-                maximum := (pg_sequence_parameters(shard.sequence)).maximum_value;
-                PERFORM instaid_sql._declare(shard.schema_name, instaid.extract_shard_id(maximum),
-                                             shard.epoch_ms, shard.sequence, or_replace => true)
-                WHERE (maximum # shard.seqmax) & instaid_sql._low_bits() <> 0;
-            EXCEPTION WHEN OTHERS THEN
-                RAISE WARNING USING
-                    MESSAGE = format('shard %I keeps the functions that it has: %s',
-                                     shard.schema_name, SQLERRM),
-                    HINT = 'Correct the cause, and then: SELECT instaid._update_shards();';
-            END;
-        ELSIF shard.owner <> COALESCE(substring(others, '[^ ]+$'), '') THEN
-            others := concat_ws(', ', others, shard.owner);
-        END IF;
-    END LOOP;
-    IF others IS NOT NULL THEN
-        RAISE WARNING USING
-            MESSAGE = 'shards of other roles keep the functions that they have',
-            DETAIL = format('They belong to %s. They go on as before.', others),
-            HINT = 'As each of these roles: SELECT instaid._update_shards();';
-    END IF;
-END $$;
-
 CALL instaid._set_rights();
-DO $$ BEGIN PERFORM instaid._update_shards(); END $$;
 COMMIT;

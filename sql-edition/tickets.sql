@@ -1,6 +1,6 @@
 /* sql-edition/tickets.sql */
 
--- Tickets.
+-- Tickets, and where all shards and tickets of a database stand.
 
 \ir begin.sql
 CALL instaid._begin_file('tickets.sql', '{"shards.sql": "instaid._list_shards()"}');
@@ -17,14 +17,12 @@ BEGIN
     -- not by the snapshot, which can show a sequence that was dropped
     sequence := to_regclass(format('instaid_tickets.%I', name));
     IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = sequence AND c.relkind <> 'S') THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('"%s" is not a sequence', name),
+        RAISE wrong_object_type USING MESSAGE = format('"%s" is not a sequence', name),
             DETAIL = format('A ticket is a sequence; %s is another kind of relation.',
                             format('instaid_tickets.%I', name)),
             HINT = 'Use another name, or rename that relation.';
     ELSIF sequence IS NULL AND NOT missing_ok THEN
-        RAISE undefined_table USING
-            MESSAGE = format('ticket "%s" does not exist', name),
+        RAISE undefined_table USING MESSAGE = format('ticket "%s" does not exist', name),
             DETAIL = 'The view instaid.tickets lists all tickets.',
             HINT = format('Create it: SELECT instaid.create_ticket(%L);', name);
     END IF;
@@ -33,39 +31,22 @@ END $$;
 COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS 'the sequence of a ticket, for '
 'GRANT and ALTER SEQUENCE; if there is none, null with missing_ok, or else an error';
 
--- Refuse a ticket that stands at a value of another server.
-CREATE OR REPLACE FUNCTION instaid._refuse_stripe(sequence regclass, value numeric) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    main record;
-BEGIN
-    SELECT c.relname, p.* INTO main
-    FROM pg_sequence_parameters(sequence) AS p LEFT JOIN pg_class AS c ON c.oid = sequence;
-    RAISE object_not_in_prerequisite_state USING
-        MESSAGE = format('ticket "%s" stands at a value of another server', main.relname),
-        DETAIL = format('It stands at %s. Its values are %s plus multiples of %s.', value,
-                        main.start_value, main.increment),
-        HINT = format('ALTER SEQUENCE %s RESTART WITH %s;', sequence,
-                      value + main.increment
-                      - mod(mod(value - main.start_value, main.increment) + main.increment,
-                            main.increment));
-END $$;
-
--- Where a ticket stands; refuse a sequence that cannot serve, or has too few values left.
+-- Where a ticket stands, unless the caller has its value; refuse a sequence that cannot serve, or
+-- has too few values left.
 -- The value of a ticket is START plus a multiple of INCREMENT, which is the number of servers.
-CREATE OR REPLACE FUNCTION instaid._check_ticket(sequence regclass, wanted bigint,
-                                      OUT last_value bigint, OUT increment bigint)
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION instaid._check_ticket(
+    sequence regclass, wanted bigint, value numeric DEFAULT NULL, OUT last_value bigint,
+    OUT increment bigint)
+    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
-    value numeric;
     qualified text;
     left_over numeric;
     last_of_type bigint;
 BEGIN
     -- This locks the sequence, so that its name and options stay as they are.  The catalog would
     -- show those of the snapshot, and the value is one that came after it.
-    IF has_sequence_privilege(sequence, 'USAGE, SELECT') THEN
+    IF value IS NULL AND has_sequence_privilege(sequence, 'USAGE, SELECT') THEN
         value := pg_sequence_last_value(sequence);
     END IF;
     SELECT c.relname, c.relpersistence, p.* INTO main
@@ -88,7 +69,14 @@ BEGIN
                           ELSE 'It is UNLOGGED; a crash would set it back.' END,
             HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
     ELSIF mod(value - main.start_value, main.increment) <> 0 THEN
-        PERFORM instaid._refuse_stripe(sequence, value);
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ticket "%s" stands at a value of another server', main.relname),
+            DETAIL = format('It stands at %s. Its values are %s plus multiples of %s.', value,
+                            main.start_value, main.increment),
+            HINT = format('ALTER SEQUENCE %s RESTART WITH %s;', sequence,
+                          value + main.increment
+                          - mod(mod(value - main.start_value, main.increment) + main.increment,
+                                main.increment));
     END IF;
     value := COALESCE(value, main.start_value::numeric - main.increment);
     left_over := div(main.maximum_value - value, main.increment);
@@ -130,10 +118,7 @@ BEGIN
     PERFORM instaid._check_ticket(sequence, 1);
     value := nextval(sequence);
     -- without SELECT, where RESTART or setval() left it is seen only now
-    IF (SELECT mod(value - p.start_value::numeric, p.increment) <> 0
-        FROM pg_sequence_parameters(sequence) AS p) THEN
-        PERFORM instaid._refuse_stripe(sequence, value);
-    END IF;
+    PERFORM instaid._check_ticket(sequence, 0, value);
     PERFORM pg_logical_emit_message(true, 'instaid', ''::text);
     RETURN value;
 END $$;
@@ -142,11 +127,9 @@ COMMENT ON FUNCTION instaid.next_ticket(text) IS 'the next value of a ticket, wh
 
 ---- Creating tickets ----
 
-CREATE OR REPLACE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
-                                      servers integer DEFAULT 1,
-                                      start bigint DEFAULT 1, step integer DEFAULT 1,
-                                      data_type regtype DEFAULT 'bigint',
-                                      source text[] DEFAULT NULL)
+CREATE OR REPLACE FUNCTION instaid.create_ticket(
+    name text, server integer DEFAULT 1, servers integer DEFAULT 1, start bigint DEFAULT 1,
+    step integer DEFAULT 1, data_type regtype DEFAULT 'bigint', source text[] DEFAULT NULL)
     RETURNS regclass
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -154,8 +137,9 @@ DECLARE
 BEGIN
     PERFORM instaid._check_new_ticket(name, server, servers, start, step, data_type);
     IF source IS NOT NULL OR step > 1 THEN
-        PERFORM instaid._refuse_extension_only('A ticket with a source, or with a step,',
-                                          'Leave out source and step.');
+        RAISE feature_not_supported USING MESSAGE = 'the SQL edition of instaid cannot do this',
+            DETAIL = 'A ticket with a source, or with a step, needs the extension instaid.',
+            HINT = 'Leave out source and step.';
     END IF;
     -- the smallest value in the stripe of the server that is not below start
     first := start + mod(mod(server - start::numeric, servers) + servers, servers);
@@ -195,8 +179,7 @@ DECLARE
     state record;
 BEGIN
     IF count < 1 THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('count %s is out of range', count),
+        RAISE numeric_value_out_of_range USING MESSAGE = format('count %s is out of range', count),
             DETAIL = 'A lease has at least one value.';
     END IF;
     sequence := instaid._lock_ticket(name, 'OWNED BY ' || COALESCE((
@@ -216,9 +199,8 @@ BEGIN
     last := first + (count - 1) * increment;
     PERFORM setval(sequence, last);
 END $$;
-COMMENT ON FUNCTION instaid.lease_ticket(text, bigint) IS
-'the next count values of a ticket, from first to last by increment; waits for the transactions '
-'that have taken values; error if count is less than 1; needs to own its sequence';
+COMMENT ON FUNCTION instaid.lease_ticket IS 'the next count values of a ticket, from first to '
+'last by increment; waits for the transactions that have taken values; needs to own its sequence';
 
 CREATE OR REPLACE VIEW instaid.tickets AS
     -- in numeric, because any sequence can be there
@@ -236,10 +218,18 @@ CREATE OR REPLACE VIEW instaid.tickets AS
     FROM pg_catalog.pg_namespace AS n
          JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid
          JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
-         CROSS JOIN LATERAL instaid._last_value(c.oid) AS s
+         CROSS JOIN LATERAL instaid._position(c.oid, NULL, NULL) AS s (last_value, is_read)
     WHERE n.nspname = 'instaid_tickets';
 COMMENT ON VIEW instaid.tickets IS
 'the tickets of this database; last_value, values_left and off_stripe need SELECT on the sequence';
+
+---- Positions of sequences ----
+
+-- No column has an ID of a sequence that no shard has.
+CREATE OR REPLACE VIEW instaid._lone_sequences AS
+    SELECT NULL::oid AS sequence, NULL::oid AS owner WHERE false;
+
+\ir ../common/positions.sql
 
 CALL instaid._set_rights();
 COMMIT;

@@ -3,14 +3,6 @@
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 
--- the base type of a domain, through any number of domains
-CREATE DOMAIN adopt_a AS bigint;
-CREATE DOMAIN adopt_b AS adopt_a;
-CREATE DOMAIN adopt_c AS adopt_b;
-SELECT t, instaid._base_type(t) FROM unnest('{adopt_c,adopt_a,bigint,bigint[],instaid.id}'::regtype[]) AS t;
-SELECT instaid._base_type(999999999::regtype) IS NULL AS gone, instaid._base_type(NULL) IS NULL AS null;
-DROP DOMAIN adopt_a, adopt_b, adopt_c;
-
 -- creates a schema with the published function
 CREATE PROCEDURE publish(schema_name text, shard_id integer) LANGUAGE plpgsql AS $$
 BEGIN

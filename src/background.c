@@ -14,7 +14,7 @@
  */
 bool
 background_start(const char *library, const char *function, const char *type,
-				 const void *request, Size size, Datum main_arg, BackgroundWorkerHandle **handle)
+				 const void *request, Size size, BackgroundWorkerHandle **handle)
 {
 	BackgroundWorker worker = {0};
 
@@ -28,7 +28,6 @@ background_start(const char *library, const char *function, const char *type,
 	strlcpy(worker.bgw_type, type, BGW_MAXLEN);
 	Assert(size <= BGW_EXTRALEN);
 	memcpy(worker.bgw_extra, request, size);
-	worker.bgw_main_arg = main_arg;
 	worker.bgw_notify_pid = handle != NULL ? MyProcPid : 0;
 	return RegisterDynamicBackgroundWorker(&worker, handle);
 }

@@ -5,8 +5,7 @@
 #include "postmaster/bgworker.h"
 
 extern bool background_start(const char *library, const char *function, const char *type,
-							 const void *request, Size size, Datum main_arg,
-							 BackgroundWorkerHandle **handle);
+							 const void *request, Size size, BackgroundWorkerHandle **handle);
 extern void background_begin(void *request, Size size);
 
 #endif							/* INSTAID_BACKGROUND_H */

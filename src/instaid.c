@@ -8,8 +8,6 @@
 
 #include "ids/ids.h"
 #include "ids/session.h"
-#include "tickets/autocreate.h"
-#include "tickets/sources.h"
 #include "tickets/tickets.h"
 
 #ifdef PG_MODULE_MAGIC_EXT
@@ -30,13 +28,14 @@ relcache_callback(Datum arg pg_attribute_unused(), Oid relid)
 	tickets_forget(relid);
 }
 
-/* A role may have other rights. */
+/* A role may have other rights, or the schema of the tickets another name. */
 static void
-role_callback(Datum arg,
-			  SysCacheIdentifier cacheid pg_attribute_unused(),
-			  uint32 hashvalue pg_attribute_unused())
+syscache_callback(Datum arg pg_attribute_unused(), SysCacheIdentifier cacheid,
+				  uint32 hashvalue pg_attribute_unused())
 {
-	relcache_callback(arg, InvalidOid);
+	if (cacheid != NAMESPACEOID)
+		session_forget(InvalidOid);
+	tickets_forget(InvalidOid);
 }
 
 void
@@ -48,14 +47,14 @@ _PG_init(void)
 	language_init();
 	autocreate_init();
 	sources_init();
-	tickets_init();
 
 	/* one for IDs and tickets: a session has room for ten, of all libraries */
 	CacheRegisterRelcacheCallback(relcache_callback, (Datum) 0);
-	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, role_callback, (Datum) 0);
-	CacheRegisterSyscacheCallback(AUTHOID, role_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, syscache_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHOID, syscache_callback, (Datum) 0);
 	/* its owner is a member of pg_database_owner */
-	CacheRegisterSyscacheCallback(DATABASEOID, role_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(DATABASEOID, syscache_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(NAMESPACEOID, syscache_callback, (Datum) 0);
 	MarkGUCPrefixReserved("instaid");
 }
 

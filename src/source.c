@@ -12,7 +12,6 @@
 #include "postgres.h"
 
 #include "access/reloptions.h"
-#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_foreign_server.h"
 #include "catalog/pg_foreign_table.h"
@@ -81,16 +80,6 @@ source_exists(Oid relation)
 
 	return get_rel_relkind(relation) == RELKIND_FOREIGN_TABLE &&
 		find_server(relation, &options) != NULL;
-}
-
-/* May the role see failures of servers?  libpq's messages name files of this server. */
-bool
-source_may_see_failures(Oid ticket)
-{
-	Oid			owner = relation_owner(ticket);
-
-	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
-		(OidIsValid(owner) && has_privs_of_role(GetUserId(), owner));
 }
 
 /* The options of a role's user mapping, or of PUBLIC's, in a server; false if there is none */

@@ -32,6 +32,5 @@ typedef struct Source
 
 extern bool source_exists(Oid relation);
 extern bool source_find(Oid ticket, Source *source);
-extern bool source_may_see_failures(Oid ticket);
 
 #endif							/* INSTAID_SOURCE_H */

@@ -51,7 +51,7 @@ GRANT ALL ON SCHEMA insta5 TO keeper;
 SELECT instaid._execute_as('keeper', 'CREATE TABLE insta5.kept (id bigint)');
 SELECT instaid._execute_as('keeper', 'SELECT count(*) FROM insta5.kept');
 ALTER FUNCTION insta5.next_id() STABLE;
-SELECT * FROM instaid._odd_declarations();
+SELECT instaid._function_fault('insta5.next_id()'::regprocedure);
 SQL
 pg_ctl -D "$SCRATCH/data" -m fast -s stop
 

@@ -40,13 +40,13 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_depend.h"
 #include "commands/proclang.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
+#include "common.h"
 #include "ids/ids.h"
 #include "relation.h"
 #include "sequence.h"
@@ -65,6 +65,7 @@
 #define MAX_TEXT_LENGTH		1000
 
 PG_FUNCTION_INFO_V1(instaid_validator);
+PG_FUNCTION_INFO_V1(instaid_function_fault);
 
 /* The name and the parameters of a function, for messages */
 char *
@@ -387,29 +388,14 @@ check_signature(HeapTuple tuple, Oid our_schema)
 				 errhint("VOLATILE and PARALLEL UNSAFE are the defaults; add STRICT.")));
 }
 
-/*
- * Record that a function depends on another object.  Every role can call the validator for
- * any function, so only the transaction that creates the function records anything.
- */
-static void
-record_dependency(HeapTuple tuple, Oid declaration)
-{
-	ObjectAddress function;
-	ObjectAddress referenced;
-
-	if (!TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmin(tuple->t_data)))
-		return;
-	ObjectAddressSet(function, ProcedureRelationId, ((Form_pg_proc) GETSTRUCT(tuple))->oid);
-	ObjectAddressSet(referenced, ProcedureRelationId, declaration);
-	recordDependencyOn(&function, &referenced, DEPENDENCY_NORMAL);
-}
-
 /* Check the reference of a function to the declaration of its schema, and record it. */
 static void
 check_reference(HeapTuple tuple)
 {
 	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
 	HeapTuple	declared;
+	ObjectAddress function;
+	ObjectAddress declaration;
 
 	if (strcmp(function_body(tuple), REFERENCE) != 0)
 		ereport(ERROR,
@@ -431,8 +417,19 @@ check_reference(HeapTuple tuple)
 					 errhint(DECLARATION_HINT)));
 		return;
 	}
-	/* so that pg_dump dumps the declaration first */
-	record_dependency(tuple, ((Form_pg_proc) GETSTRUCT(declared))->oid);
+
+	/*
+	 * So that pg_dump dumps the declaration first.  Every role can call the
+	 * validator for any function, so only the transaction that creates the
+	 * function records it.
+	 */
+	if (TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmin(tuple->t_data)))
+	{
+		ObjectAddressSet(function, ProcedureRelationId, proc->oid);
+		ObjectAddressSet(declaration, ProcedureRelationId,
+						 ((Form_pg_proc) GETSTRUCT(declared))->oid);
+		recordDependencyOn(&function, &declaration, DEPENDENCY_NORMAL);
+	}
 	ReleaseSysCache(declared);
 }
 
@@ -479,8 +476,8 @@ instaid_validator(PG_FUNCTION_ARGS)
  * What ALTER FUNCTION or a DROP has made wrong with a function of a shard, and the code of the
  * finding; NULL if all is well
  */
-const char *
-shard_function_fault(HeapTuple tuple, const char **code)
+static const char *
+find_fault(HeapTuple tuple, const char **code)
 {
 	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
 	Declaration declaration;
@@ -502,4 +499,25 @@ shard_function_fault(HeapTuple tuple, const char **code)
 		get_rel_relkind(declaration.sequence) != RELKIND_SEQUENCE)
 		fault = "Its sequence does not exist.";
 	return fault ? psprintf("makes no IDs. %s", fault) : NULL;
+}
+
+/* A function of one role must not keep other roles from reading the list: no error here. */
+Datum
+instaid_function_fault(PG_FUNCTION_ARGS)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, PG_GETARG_DATUM(0));
+	const char *fault;
+	const char *code;
+	Datum		values[2];
+	bool		nulls[2] = {false};
+
+	if (!HeapTupleIsValid(tuple))
+		PG_RETURN_NULL();
+	fault = find_fault(tuple, &code);
+	ReleaseSysCache(tuple);
+	if (fault == NULL)
+		PG_RETURN_NULL();
+	values[0] = CStringGetTextDatum(code);
+	values[1] = CStringGetTextDatum(fault);
+	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }

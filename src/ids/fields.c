@@ -54,12 +54,10 @@ instaid_default_epoch(PG_FUNCTION_ARGS)
 static int64
 ms_since_epoch(TimestampTz time, TimestampTz epoch)
 {
-	int64		ms = 0;
 	int64		epoch_ms = epoch_to_ms(epoch);
+	int64		ms = TIMESTAMP_NOT_FINITE(time) ? -1 : time_ms(time) - epoch_ms;
 
-	if (!TIMESTAMP_NOT_FINITE(time))
-		ms = time_ms(time) - epoch_ms;
-	if (TIMESTAMP_NOT_FINITE(time) || ms < 0 || ms > MAX_MS)
+	if (ms < 0 || ms > MAX_MS)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("time %s is out of range for an ID", time_str(time)),

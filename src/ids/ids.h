@@ -1,6 +1,6 @@
 /*
- * What other files may call of each file of the IDs.  layout.h, next_id.h, text_forms.h and
- * session.h are headers of their own.
+ * What other files may call of each file of the IDs.  layout.h, text_forms.h and session.h are
+ * headers of their own.
  */
 #ifndef INSTAID_IDS_H
 #define INSTAID_IDS_H
@@ -53,7 +53,6 @@ extern HeapTuple find_declaration(Oid schema);
 extern const char *read_shard_function(HeapTuple tuple, Declaration *declaration);
 extern bool is_sequence_of_shard(Oid sequence, Oid schema, const Declaration *declaration);
 pg_noreturn extern void declaration_error(HeapTuple tuple, const char *fault);
-extern const char *shard_function_fault(HeapTuple tuple, const char **code);
 
 /* arguments.c: the shard ID of this server, and shard IDs and epochs that callers pass */
 
@@ -82,6 +81,27 @@ epoch_to_ms(TimestampTz epoch)
 	if (unlikely(epoch != last_epoch))
 		remember_epoch(epoch);
 	return last_epoch_ms;
+}
+
+/* next_id.c: IDs made of ticks */
+
+pg_noreturn extern void no_id_error(int64 tick, int64 epoch_ms);
+extern void begin_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
+					  int64 epoch_ms, int32 count);
+extern Datum return_next_id(FunctionCallInfo fcinfo);
+
+/*
+ * The ID of a tick that was taken.  If the tick has no ID in this epoch, the call fails and
+ * the tick is lost, as a rollback loses a value of nextval().
+ */
+static inline int64
+id_of_tick(int64 tick, int32 shard_id, int64 epoch_ms)
+{
+	if (unlikely(!tick_has_id(tick, epoch_ms)))
+		no_id_error(tick, epoch_ms);
+	if (unlikely(shard_id == NODE_SHARD))
+		shard_id = node_shard_id_or_error();
+	return tick_to_id(tick, shard_id, epoch_ms);
 }
 
 #endif							/* INSTAID_IDS_H */

@@ -14,7 +14,6 @@
 #include "utils/syscache.h"
 
 #include "ids/ids.h"
-#include "ids/next_id.h"
 #include "relation.h"
 #include "sequence.h"
 
@@ -58,27 +57,19 @@ xact_callback(XactEvent event pg_attribute_unused(), void *arg pg_attribute_unus
 }
 
 static void
-proc_callback(Datum arg pg_attribute_unused(),
-			  SysCacheIdentifier cacheid pg_attribute_unused(),
-			  uint32 hashvalue pg_attribute_unused())
-{
-	function_invalidations++;
-	call_generation++;
-}
-
-static void
-sequence_callback(Datum arg pg_attribute_unused(),
-				  SysCacheIdentifier cacheid pg_attribute_unused(),
+syscache_callback(Datum arg pg_attribute_unused(), SysCacheIdentifier cacheid,
 				  uint32 hashvalue pg_attribute_unused())
 {
+	if (cacheid == PROCOID)
+		function_invalidations++;
 	call_generation++;
 }
 
 void
 language_init(void)
 {
-	CacheRegisterSyscacheCallback(PROCOID, proc_callback, (Datum) 0);
-	CacheRegisterSyscacheCallback(SEQRELID, sequence_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(PROCOID, syscache_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(SEQRELID, syscache_callback, (Datum) 0);
 	RegisterXactCallback(xact_callback, NULL);
 }
 

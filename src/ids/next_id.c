@@ -4,7 +4,7 @@
 #include "funcapi.h"
 #include "utils/timestamp.h"
 
-#include "ids/next_id.h"
+#include "ids/ids.h"
 
 /* the most IDs that one call of next_ids() returns */
 #define MAX_COUNT	1000000

@@ -1,7 +1,4 @@
-/*
- * Which shards a database has: the list of them, what is wrong with one, and
- * what a new one conflicts with.
- */
+/* Which shards a database has: the list of them, and what a new one conflicts with. */
 #include "postgres.h"
 
 #include "access/genam.h"
@@ -24,10 +21,8 @@
 
 #include "common.h"
 #include "ids/ids.h"
-#include "sequence.h"
 
 PG_FUNCTION_INFO_V1(instaid_list_shards);
-PG_FUNCTION_INFO_V1(instaid_odd_declarations);
 PG_FUNCTION_INFO_V1(instaid_lock_shard_id);
 PG_FUNCTION_INFO_V1(instaid_find_conflict);
 
@@ -48,44 +43,9 @@ static ListedShard *listed = NULL;
 static int	listed_count = 0;
 static uint64 listed_invalidations = 0;
 
-/*
- * Listing
- */
-
-/*
- * Call visit() for each function in the language, in a memory context of its own.  It sees the
- * catalogs as they are now, in every isolation level: a shard ID can be taken since the snapshot.
- */
-static void
-scan_functions(void (*visit) (HeapTuple tuple, void *arg), void *arg)
-{
-	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "instaid declaration",
-													  ALLOCSET_SMALL_SIZES);
-	Relation	procs;
-	SysScanDesc scan;
-	ScanKeyData key;
-	HeapTuple	tuple;
-
-	procs = table_open(ProcedureRelationId, AccessShareLock);
-	ScanKeyInit(&key, Anum_pg_proc_prolang, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(get_language_oid(LANGUAGE, false)));
-	scan = systable_beginscan(procs, InvalidOid, false, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		MemoryContext query_context = MemoryContextSwitchTo(row_context);
-
-		visit(tuple, arg);
-		MemoryContextSwitchTo(query_context);
-		MemoryContextReset(row_context);
-	}
-	systable_endscan(scan);
-	table_close(procs, AccessShareLock);
-	MemoryContextDelete(row_context);
-}
-
 /* Add a function to the list of shards if it declares one. */
 static void
-list_shard(HeapTuple tuple, void *arg pg_attribute_unused())
+list_shard(HeapTuple tuple)
 {
 	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
 	ListedShard shard = {.function = proc->oid,.schema = proc->pronamespace};
@@ -103,18 +63,42 @@ list_shard(HeapTuple tuple, void *arg pg_attribute_unused())
 	listed[listed_count++] = shard;
 }
 
-/* Read the list of shards, unless it is known and no function has changed. */
+/*
+ * Read the list of shards, unless it is known and no function has changed.  This sees the catalogs
+ * as they are now, in every isolation level: a shard ID can be taken since the snapshot.
+ */
 static void
 read_list(void)
 {
 	uint64		invalidations;
+	MemoryContext row_context;
+	Relation	procs;
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
 
 	AcceptInvalidationMessages();
 	invalidations = function_invalidations;
 	if (listed_invalidations == invalidations)
 		return;
 	listed_count = 0;
-	scan_functions(list_shard, NULL);
+	row_context = AllocSetContextCreate(CurrentMemoryContext, "instaid declaration",
+										ALLOCSET_SMALL_SIZES);
+	procs = table_open(ProcedureRelationId, AccessShareLock);
+	ScanKeyInit(&key, Anum_pg_proc_prolang, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(get_language_oid(LANGUAGE, false)));
+	scan = systable_beginscan(procs, InvalidOid, false, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		MemoryContext query_context = MemoryContextSwitchTo(row_context);
+
+		list_shard(tuple);
+		MemoryContextSwitchTo(query_context);
+		MemoryContextReset(row_context);
+	}
+	systable_endscan(scan);
+	table_close(procs, AccessShareLock);
+	MemoryContextDelete(row_context);
 	listed_invalidations = invalidations;
 }
 
@@ -126,15 +110,14 @@ listed_shard_id(const ListedShard *shard)
 		node_shard_id : shard->declaration.shard_id;
 }
 
-/* The name of a schema; false if another session has dropped the schema. */
-static bool
-get_schema_name(Oid schema, Name name)
+/* The schema of a shard; null if another session has dropped it */
+static Datum
+schema_name(const ListedShard *shard, bool *isnull)
 {
-	char	   *found = get_namespace_name(schema);
+	char	   *name = get_namespace_name(shard->schema);
 
-	if (found != NULL)
-		namestrcpy(name, found);
-	return found != NULL;
+	*isnull = name == NULL;
+	return name == NULL ? (Datum) 0 : DirectFunctionCall1(namein, CStringGetDatum(name));
 }
 
 /* The shard of the node is listed if its shard ID is set. */
@@ -149,13 +132,12 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 	{
 		const ListedShard *shard = &listed[i];
 		int32		shard_id = listed_shard_id(shard);
-		NameData	schema_name;
 		Datum		values[6];
 		bool		nulls[6] = {false};
 
-		if (shard_id == NODE_SHARD || !get_schema_name(shard->schema, &schema_name))
+		values[0] = schema_name(shard, &nulls[0]);
+		if (shard_id == NODE_SHARD || nulls[0])
 			continue;
-		values[0] = NameGetDatum(&schema_name);
 		values[1] = Int32GetDatum(shard_id);
 		values[2] = TimestampTzGetDatum(ms_timestamp(shard->declaration.epoch_ms));
 		values[3] = ObjectIdGetDatum(shard->declaration.sequence);
@@ -165,36 +147,6 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 	}
 	return (Datum) 0;
 }
-
-static void
-add_fault(HeapTuple tuple, void *arg)
-{
-	ReturnSetInfo *rsinfo = arg;
-	const char *code;
-	const char *fault = shard_function_fault(tuple, &code);
-	Datum		values[3];
-	bool		nulls[3] = {false};
-
-	if (fault == NULL)
-		return;
-	values[0] = ObjectIdGetDatum(((Form_pg_proc) GETSTRUCT(tuple))->oid);
-	values[1] = CStringGetTextDatum(code);
-	values[2] = CStringGetTextDatum(fault);
-	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-}
-
-/* A function of one role must not keep other roles from reading the list: no error here. */
-Datum
-instaid_odd_declarations(PG_FUNCTION_ARGS)
-{
-	InitMaterializedSRF(fcinfo, 0);
-	scan_functions(add_fault, fcinfo->resultinfo);
-	return (Datum) 0;
-}
-
-/*
- * Creating
- */
 
 /* Check that the current role may create this schema, or objects in it. */
 static void
@@ -215,27 +167,6 @@ check_may_create(const char *schema_name)
 	}
 	else if (object_aclcheck(DatabaseRelationId, MyDatabaseId, GetUserId(), ACL_CREATE) != ACLCHECK_OK)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_DATABASE, get_database_name(MyDatabaseId));
-}
-
-/*
- * The shard with this ID or, with or_above, the one with the lowest ID that is not below it;
- * NULL if there is none.
- */
-static const ListedShard *
-find_shard_id(int32 shard_id, bool or_above)
-{
-	const ListedShard *found = NULL;
-
-	read_list();
-	for (const ListedShard *it = listed; it < listed + listed_count; it++)
-	{
-		int32		id = it->declaration.shard_id;
-
-		if ((id == shard_id || (or_above && id > shard_id)) &&
-			(found == NULL || id < found->declaration.shard_id))
-			found = it;
-	}
-	return found;
 }
 
 /* A function of the schema that has the signature of one that a shard gets */
@@ -310,31 +241,36 @@ instaid_lock_shard_id(PG_FUNCTION_ARGS)
 Datum
 instaid_find_conflict(PG_FUNCTION_ARGS)
 {
-	char	   *schema_name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	int32		shard_id = PG_GETARG_INT32(1);
-	const ListedShard *other;
-	const ListedShard *taken;
 	Oid			schema;
 	Oid			routine;
-	Oid			taken_by;
-	NameData	names[2];
-	Datum		values[4];
-	bool		nulls[4];
+	const ListedShard *taken = NULL;
+	const ListedShard *other = NULL;
+	Datum		values[4] = {0};
+	bool		nulls[4] = {true, true, true, true};
 
-	taken = find_shard_id(shard_id, false);
-	other = find_shard_id(0, true);
-	taken_by = taken ? taken->schema : InvalidOid;
-	if (!OidIsValid(taken_by) && shard_id == node_shard_id)
-		taken_by = get_func_namespace(fcinfo->flinfo->fn_oid);
-	schema = get_namespace_oid(schema_name, true);
+	read_list();
+	for (const ListedShard *it = listed; it < listed + listed_count; it++)
+	{
+		if (listed_shard_id(it) == shard_id)
+			taken = it;
+		if (it->declaration.shard_id != NODE_SHARD &&
+			(other == NULL || it->declaration.shard_id < other->declaration.shard_id))
+			other = it;
+	}
+	schema = get_namespace_oid(name, true);
 	routine = OidIsValid(schema) ? find_routine(schema) : InvalidOid;
 
-	nulls[0] = !get_schema_name(taken_by, &names[0]);
-	nulls[1] = !OidIsValid(routine);
-	nulls[2] = nulls[3] = other == NULL || !get_schema_name(other->schema, &names[1]);
-	values[0] = NameGetDatum(&names[0]);
+	if (taken != NULL)
+		values[0] = schema_name(taken, &nulls[0]);
 	values[1] = ObjectIdGetDatum(routine);
-	values[2] = NameGetDatum(&names[1]);
-	values[3] = TimestampTzGetDatum(other ? ms_timestamp(other->declaration.epoch_ms) : 0);
+	nulls[1] = !OidIsValid(routine);
+	if (other != NULL)
+	{
+		values[2] = schema_name(other, &nulls[2]);
+		values[3] = TimestampTzGetDatum(ms_timestamp(other->declaration.epoch_ms));
+		nulls[3] = nulls[2];
+	}
 	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }

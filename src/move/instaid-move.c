@@ -46,22 +46,23 @@ extern void INSTAID_MOVE_STEP(const char *name);
 /* how long a command waits for a lock of others, who wait behind it */
 #define PATIENCE "300ms"
 
-typedef enum
+enum
 {
 	MOVE, CHECK_ONLY, PREPARE, STATUS, SWITCH, VERIFY, FINISH, CANCEL
-} Mode;
+};
 
 static Side source = {.name = "source"};
 static Side target = {.name = "target"};
 static Side *const from = &source;
 static Side *const to = &target;
 
-static Mode mode = MOVE;
+static int	mode = MOVE;
 static bool one_way = false;
 static bool by_dump = false;
 static bool verify_rows = true;
 static bool reverse = false;
 static bool take_over = false;
+static bool refuses_reads = false;
 static double max_wait = 60;
 static double max_stop = 3;
 static const char *hook = NULL;
@@ -107,6 +108,8 @@ static const char usage[] =
 "  --one-way            prepare no way back: the target's wal_level can be replica\n"
 "  --dump               do not replicate, for roles that may not: copy the rows while writes are\n"
 "                       refused; there is no way back\n"
+"  --refuse-reads       refuse reads at the source after the switch, except by superusers and\n"
+"                       pg_read_all_data\n"
 "  --no-verify          do not compare the rows after the switch\n"
 "  --take-over          end another run of the same move\n"
 "  --source-for-target CONNECTION, --target-for-source CONNECTION\n"
@@ -287,6 +290,13 @@ show_shards(void)
 				  " ELSE format('%s shards', cardinality($1::text[])) END", shards, NULL);
 }
 
+/* End because of who holds a lock, as any role can. */
+void
+stop_busy(Side *side, const char *number, const char *what, const char *next)
+{
+	stop(BUSY, fmt("%s with the %s", what, side->name), value(side, LOCK_HOLDER, number, NULL), next);
+}
+
 /*
  * One run at a time: a lock in the sessions that do the work.  The server ends such a session,
  * and with it the lock, when its program is gone.
@@ -295,7 +305,7 @@ static void
 lock(Side *side)
 {
 	double		until = now() + 5;
-	char	   *number = strdup(name + strlen("instaid_move_"));
+	const char *number = name + strlen("instaid_move_");
 
 	for (;;)
 	{
@@ -307,24 +317,18 @@ lock(Side *side)
 		free(got);
 		if (mine)
 			break;
-		holder = value(side, "SELECT l.pid FROM pg_locks AS l WHERE l.locktype = 'advisory'"
-					   " AND l.granted AND l.database = " DATABASE
-					   " AND l.objid::bigint = $1::bigint AND l.objsubid = 2 AND"
-					   " l.classid::bigint = hashtext('instaid-move')::bigint & 4294967295",
-					   number, NULL);
-		if (holder && take_over)
+		if (take_over && (holder = value(side, LOCK_HOLDER, number, NULL)))
 		{
-			say("ending session %s of another run on the %s", holder, side->name);
-			free(value(side, "SELECT pg_terminate_backend($1::integer, 5000)", holder, NULL));
+			say("ending another run on the %s: %s", side->name, holder);
+			free(value(side, "SELECT pg_terminate_backend(substring($1, '[0-9]+')::integer, 5000)", holder,
+					   NULL));
+			free(holder);
 		}
 		else if (now() > until)
-			stop(BUSY, fmt("another run is moving %s", shown),
-				 fmt("Session %s of the %s holds its lock.", holder ? holder : "?", side->name),
-				 "Wait for it, or end it with --take-over.");
-		free(holder);
+			stop_busy(side, number, fmt("another run is moving %s", shown),
+					  "Wait for it, or end it with --take-over.");
 		nap(0.2);
 	}
-	free(number);
 }
 
 /* Does a side have the extension, and the other one the SQL edition, of one version? */
@@ -407,21 +411,22 @@ faults_of(Side *side, const char *sql, const char *p1, const char *p2)
 	PQclear(found);
 }
 
-/* Can one server connect to the other?  A subscription that is not kept tells. */
-static void
-check_reach(Side *side, Side *other)
+/* That a command failed because one server does not reach the other, and the option that helps */
+static char *
+unreachable(Side *side, Side *other)
 {
-	char	   *conninfo = literal(side, other->reach);
-	char	   *probe = fmt("BEGIN; CREATE SUBSCRIPTION instaid_move_probe CONNECTION %s"
-							" PUBLICATION instaid_move_probe WITH (slot_name = NONE, create_slot = false,"
-							" enabled = false, copy_data = false); ROLLBACK", conninfo);
+	return fmt("the %s's server cannot use the %s: %s; give --%s%s", side->name, other->name, side->error,
+			   (other == from) != reverse ? "source-for-target" : "target-for-source",
+			   reverse ? ", also with --reverse" : "");
+}
 
-	if (!try(side, probe))
-		fault('!', fmt("the %s's server cannot use the %s: %s; give --%s-for-%s%s", side->name,
-					   other->name, side->error, other->name, side->name,
-					   side == from ? ", or move with --one-way" : ""));
-	PQfreemem(conninfo);
-	free(probe);
+/* Can one server connect to the other?  A subscription that is not kept tells. */
+static bool
+can_reach(Side *side, Side *other)
+{
+	return try(side, fmt("BEGIN; CREATE SUBSCRIPTION instaid_move_probe CONNECTION %s"
+						 " PUBLICATION instaid_move_probe WITH (slot_name = NONE, create_slot = false,"
+						 " enabled = false, copy_data = false); ROLLBACK", literal(side, other->reach)));
 }
 
 /* Name all that would stop the move. */
@@ -452,9 +457,11 @@ check(void)
 	fault('-', fmt("the target needs %s of free disk or more, which is not checked", size));
 	faults_of(from, CHECK_SOURCE, shards, NULL);
 	dependants = query(from, DEPENDANTS, shards, NULL);
+	/* partitions and children are told above, with another cure */
 	for (int i = 0; i < PQntuples(dependants); i++)
-		fault('!', fmt("%s of the source uses the shards, and stays: drop it",
-					   PQgetvalue(dependants, i, 0)));
+		if (PQgetvalue(dependants, i, 1)[0] == 'f')
+			fault('!', fmt("%s of the source uses the shards, and stays: drop it",
+						   PQgetvalue(dependants, i, 0)));
 	PQclear(dependants);
 	if (strcmp(editions[0], editions[1]) != 0 && !is_mixed())
 		fault('!', fmt("the source has %s, and the target %s: install the same version there",
@@ -484,12 +491,13 @@ check(void)
 			fault('-', fmt("schema instaid of the %s belongs to %s: its functions run with your rights",
 						   side->name, owner));
 	}
-	if (!by_dump)
-		check_reach(to, from);
+	if (!by_dump && !can_reach(to, from))
+		fault('!', unreachable(to, from));
 	if (!one_way)
 	{
 		faults_of(to, CHECK_BACK_TARGET, NULL, NULL);
-		check_reach(from, to);
+		if (!can_reach(from, to))
+			fault('!', fmt("%s, or move with --one-way", unreachable(from, to)));
 	}
 	if (faults)
 		stop(IN_THE_WAY, fmt("%d thing%s in the way", faults, faults > 1 ? "s are" : " is"),
@@ -564,7 +572,9 @@ begin(void)
 	char	   *command = publication(from, to, "copying", false);
 
 	/* two runs with one shard in common have two locks */
-	run(from, "BEGIN; SELECT pg_advisory_xact_lock(hashtext('instaid-move'), -1)");
+	if (!try(from, "BEGIN; SELECT pg_advisory_xact_lock(hashtext('instaid-move'), -1)"))
+		stop_busy(from, "-1", "another move begins",
+				  "Wait for it, or end the session with pg_terminate_backend().");
 	other = value(from, "SELECT pubname FROM (" MARKS ") AS m LIMIT 1", shards, NULL);
 	if (!other)
 		other = value(to, "SELECT pubname FROM (" MARKS ") AS m LIMIT 1", shards, NULL);
@@ -593,7 +603,7 @@ run_patiently(Side *side, const char *sql, const char *what)
 	double		until = now() + max_wait;
 
 	run(side, "SET lock_timeout = '" PATIENCE "'");
-	while (!run_each(side, sql, shards, NULL))
+	while (!run_each(side, sql, shards, name))
 	{
 		if (now() > until)
 			stop(NOT_NOW, fmt("cannot %s", what), side->error,
@@ -778,10 +788,9 @@ set_connection(void)
 
 	if (PQntuples(same) == 0)
 	{
-		char	   *conninfo = literal(to, from->reach);
-
-		run(to, fmt("ALTER SUBSCRIPTION %s CONNECTION %s", name, conninfo));
-		PQfreemem(conninfo);
+		if (!can_reach(to, from))
+			stop(BROKEN, "cannot change the connection of the target", unreachable(to, from), NULL);
+		run(to, fmt("ALTER SUBSCRIPTION %s CONNECTION %s", name, literal(to, from->reach)));
 	}
 	PQclear(same);
 }
@@ -1014,23 +1023,19 @@ drop_way_back(Side *f, Side *t)
 static void
 prepare_way_back(void)
 {
-	char	   *command,
-			   *conninfo = literal(from, to->reach);
-
 	drop_way_back(from, to);
-	command = publication(to, from, "prepared", one_way);
-	run(to, command);
+	run(to, publication(to, from, "prepared", one_way));
 	step("way back published");
 	if (!one_way)
 	{
 		create_slot(to);
 		step("way back slot");
-		run(from, fmt("CREATE SUBSCRIPTION %s CONNECTION %s PUBLICATION %s WITH (create_slot = false,"
-					  " slot_name = %s, copy_data = false, enabled = false)", name, conninfo, name,
-					  to->slot));
+		if (!try(from, fmt("CREATE SUBSCRIPTION %s CONNECTION %s PUBLICATION %s WITH (create_slot = false,"
+						   " slot_name = %s, copy_data = false, enabled = false)", name,
+						   literal(from, to->reach), name, to->slot)))
+			stop(FAILED, "cannot prepare the way back", unreachable(from, to),
+				 "Run the same command again.");
 	}
-	free(command);
-	PQfreemem(conninfo);
 	step("way back");
 	look();
 }
@@ -1218,6 +1223,7 @@ attempt(int *status, char **why)
 			   *refuse = guards(from, REFUSES),
 			   *pass = guards(to, LETS_PASS),
 			   *thaw = value(to, THAW, shards, "{}"),
+			   *reads = value(to, GIVE_BACK_READS, shards, NULL),
 			   *freeze = value(to, "SELECT COALESCE(string_agg(format("
 							   "'SELECT instaid.freeze_shard(%L)', s), ';'), 'SELECT')"
 							   " FROM unnest($1::text[]) AS s", frozen, NULL),
@@ -1305,8 +1311,8 @@ attempt(int *status, char **why)
 	if (interrupted)
 		return *why = "interrupted", false;
 
-	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; %s; %s; %s; %s;"
-					 " %s", pass, thaw,
+	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; %s; %s; %s; %s; %s;"
+					 " %s", reads ? reads : "SELECT", pass, thaw,
 					 PQgetisnull(result, 0, 0) ? "SELECT" : PQgetvalue(result, 0, 0),
 					 freeze, by_dump ? publication(to, from, "switched", true) :
 					 fmt("ALTER SUBSCRIPTION %s DISABLE; ALTER SUBSCRIPTION %s SET (slot_name = NONE); %s",
@@ -1427,18 +1433,6 @@ switch_over(void)
 	look();
 }
 
-/* Does the copy of this side use its slot? */
-static bool
-is_active(Side *side)
-{
-	char	   *active = value(side, "SELECT true FROM pg_replication_slots WHERE slot_name = $1"
-							   " AND active", side->slot, NULL);
-	bool		is_used = active != NULL;
-
-	free(active);
-	return is_used;
-}
-
 /* After the switch: drop what has served, and start the way back.  Each part can be done again. */
 static void
 clean_up(void)
@@ -1464,7 +1458,9 @@ clean_up(void)
 			 * may set.  An earlier run can have enabled the subscription already.
 			 */
 			run(from, fmt("ALTER SUBSCRIPTION %s DISABLE", name));
-			for (double until = now() + 10; is_active(to) && now() < until;)
+			for (double until = now() + 10; now() < until
+				 && value(to, "SELECT true FROM pg_replication_slots WHERE slot_name = $1 AND active",
+						  to->slot, NULL);)
 				nap(0.05);
 			free(value(to, "SELECT pg_replication_slot_advance(slot_name, $2::pg_lsn)"
 					   " FROM pg_replication_slots WHERE slot_name = $1 AND NOT active"
@@ -1483,6 +1479,15 @@ clean_up(void)
 		run(to, mark(to, from, by_dump ? "back" : NOT_COMPARED, to->one_way));
 	}
 	look();
+}
+
+/* After the switch: what is read at the source would be old. */
+static void
+refuse_reads(void)
+{
+	run_patiently(from, REFUSE_READS, "refuse reads at the source");
+	step("reads refused");
+	say("%s: the source refuses reads, except by superusers and pg_read_all_data", shown);
 }
 
 /* Ask both sides the same, at the same time. */
@@ -1612,6 +1617,8 @@ dismantle(Side *f, Side *t)
 static void
 cancel(void)
 {
+	char	   *renamed;
+
 	if (is_switched())
 		stop(IN_THE_WAY, fmt("%s cannot be cancelled any more", shown),
 			 "It was switched, and the target serves it.",
@@ -1619,6 +1626,9 @@ cancel(void)
 			 to->one_way ? "--finish the move, and then move it with --from and --to exchanged." :
 			 "Bring it back with --reverse.");
 	refuse_other_way();
+	if ((renamed = value(from, RENAMED, shards, name)))
+		stop(IN_THE_WAY, fmt("the source has %s, and not %s", renamed, shown),
+			 "It was renamed since the move began.", "Rename it back, and run the same command again.");
 	if (to->sub)
 		check_copy(to);
 	if (is_stopping())
@@ -1697,6 +1707,8 @@ status(void)
 		Side	   *f = i ? to : from,
 				   *t = i ? from : to;
 
+		if (value(f, GIVE_BACK_READS, shards, NULL))
+			printf("  reads:   the %s refuses them, except by superusers and pg_read_all_data\n", f->name);
 		if (!f->has_slot)
 			continue;
 		result = query(f, SLOT, f->slot, NULL);
@@ -1722,8 +1734,12 @@ status(void)
 static void
 move(void)
 {
-	char	   *pass;
+	char	   *pass,
+			   *why;
 
+	if (refuses_reads && (why = value(from, CANNOT_REFUSE_READS, shards, NULL)))
+		stop(IN_THE_WAY, "this role cannot refuse reads", why,
+			 "Use a superuser, or leave out --refuse-reads.");
 	if (!is_switched())
 	{
 		refuse_other_way();
@@ -1753,6 +1769,10 @@ move(void)
 		if (by_dump && (to->sub || from->has_slot))
 			stop(USAGE, fmt("the move of %s has begun without --dump", shown), NULL,
 				 "Run it without --dump, or --cancel it.");
+		if (!by_dump && !is_moved(from) && !to->sub && !from->has_slot
+			&& value(from, BEGUN_BY_DUMP, shards, name))
+			stop(USAGE, fmt("the move of %s has begun with --dump", shown),
+				 is_stopping() ? "Writes are refused." : NULL, "Run it with --dump, or --cancel it.");
 		if (is_stopping())
 			take_back();
 		if (!(pass = guards(from, LETS_PASS)))
@@ -1791,6 +1811,8 @@ move(void)
 		}
 		switch_over();
 	}
+	if (refuses_reads)
+		refuse_reads();
 	if (is_state(to, "switched"))
 		clean_up();
 	if (is_state(to, NOT_COMPARED))
@@ -1854,36 +1876,13 @@ nothing_found(void)
 	stop(USAGE, "no move is under way between these databases", NULL, "Name the shards to move.");
 }
 
-/* The number of seconds that an option gives */
-static double
-seconds(const char *option, const char *text)
-{
-	char	   *end;
-	double		number = strtod(text, &end);
-
-	/* a NaN is not in this range, either */
-	if (end == text || *end || !(number >= 0 && number <= 86400))
-		stop(USAGE, fmt("--%s %s is not a number of seconds", option, text),
-			 "It must be between 0 and 86400.", NULL);
-	return number;
-}
-
-/* A second command is an error. */
-static void
-set_mode(Mode chosen)
-{
-	if (mode != MOVE)
-		stop(USAGE, "more than one command", NULL, "See --help.");
-	mode = chosen;
-}
-
 int
 main(int argc, char **argv)
 {
 	enum
 	{
 		O_FROM = 1000, O_TO, O_FROM_REACH, O_TO_REACH, O_WAIT, O_STOP, O_HOOK, O_REVERSE, O_ONE_WAY,
-		O_NO_VERIFY, O_TAKE_OVER, O_DUMP, O_HELP
+		O_NO_VERIFY, O_TAKE_OVER, O_DUMP, O_REFUSE_READS, O_HELP
 	};
 	static const struct option options[] = {
 		{"from", required_argument, NULL, O_FROM}, {"to", required_argument, NULL, O_TO},
@@ -1896,7 +1895,8 @@ main(int argc, char **argv)
 		{"status", no_argument, NULL, STATUS}, {"switch", no_argument, NULL, SWITCH},
 		{"verify", no_argument, NULL, VERIFY}, {"finish", no_argument, NULL, FINISH},
 		{"cancel", no_argument, NULL, CANCEL}, {"reverse", no_argument, NULL, O_REVERSE},
-		{"dump", no_argument, NULL, O_DUMP}, {"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
+		{"dump", no_argument, NULL, O_DUMP}, {"refuse-reads", no_argument, NULL, O_REFUSE_READS},
+		{"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
 	};
 	int			option;
 
@@ -1920,10 +1920,10 @@ main(int argc, char **argv)
 				to->reach = optarg;
 				break;
 			case O_WAIT:
-				max_wait = seconds("max-wait", optarg);
+				max_wait = number("max-wait", optarg, 0, 86400);
 				break;
 			case O_STOP:
-				max_stop = seconds("max-stop", optarg);
+				max_stop = number("max-stop", optarg, 0.001, 86400);
 				break;
 			case O_HOOK:
 				hook = optarg;
@@ -1940,6 +1940,9 @@ main(int argc, char **argv)
 			case O_TAKE_OVER:
 				take_over = true;
 				break;
+			case O_REFUSE_READS:
+				refuses_reads = true;
+				break;
 			case O_REVERSE:
 				reverse = true;
 				break;
@@ -1950,7 +1953,7 @@ main(int argc, char **argv)
 			case '?':
 				return USAGE;
 			default:
-				set_mode(option);
+				set_command(&mode, option);
 		}
 	if (!from->conninfo || !to->conninfo)
 		stop(USAGE, "--from and --to are needed", NULL, "See --help.");
@@ -1963,8 +1966,7 @@ main(int argc, char **argv)
 	{
 		Side		other = *from;
 
-		if (mode != MOVE)
-			stop(USAGE, "more than one command", NULL, "See --help.");
+		set_command(&mode, MOVE);
 		say("the way back: from here on, the source is what --to names");
 		from->conninfo = to->conninfo;
 		from->reach = to->reach;

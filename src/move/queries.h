@@ -11,6 +11,14 @@
 #define WHO \
 	"SELECT system_identifier || '/' || " DATABASE " FROM pg_control_system()"
 
+/* $1: the second number of an advisory lock; any role can hold it */
+#define LOCK_HOLDER \
+	"SELECT format('Session %s of role %I holds its lock.', l.pid, a.usename)" \
+	" FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid" \
+	" WHERE l.locktype = 'advisory' AND l.granted AND l.database = " DATABASE \
+	" AND l.objsubid = 2 AND l.objid::bigint = $1::bigint & 4294967295" \
+	" AND l.classid::bigint = hashtext('instaid-move')::bigint & 4294967295"
+
 /* a name, and a name or pattern */
 #define FITS(name, pattern) \
 	name " = " pattern " OR " pattern " LIKE '%\\%%'" \
@@ -101,9 +109,55 @@
 	" FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace" \
 	" WHERE n.nspname = ANY ($1::text[]) AND p.proname = 'instaid_move_guard')"
 
-#define GUARDED \
-	"SELECT count(*) FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace" \
-	" WHERE n.nspname = ANY ($1::text[]) AND p.proname = 'instaid_move_guard'"
+/* a move, $2, has a publication without the tables of the shards */
+#define BEGUN_BY_DUMP \
+	"SELECT true " TABLES " AND NOT EXISTS (SELECT FROM pg_publication_tables WHERE pubname = $2) LIMIT 1"
+/* shards of a move, $2, that have another name now */
+#define RENAMED \
+	"SELECT string_agg(s.schema_name, ', ') FROM instaid.shards AS s" \
+	" WHERE s.schema_name <> ALL ($1::text[])" \
+	" AND to_regprocedure(format('%I.instaid_move_guard()', s.schema_name)) IS NOT NULL" \
+	" AND ($2 = 'instaid_move_' || s.shard_id OR EXISTS (SELECT FROM pg_publication_tables AS t" \
+	"  WHERE t.pubname = $2 AND t.schemaname = s.schema_name))"
+
+/*
+ * While reads are refused, nobody has rights on the schema, and the comment of its guard keeps them.  The
+ * program's role, or the owner of the subscription of the move, $2, still works there, and may not be a
+ * superuser.  The schema's owner can write the comment, but grant all that it could say as well.
+ */
+#define KEPT_RIGHTS(schema) \
+	"(SELECT obj_description(p.oid, 'pg_proc')::aclitem[] FROM pg_proc AS p" \
+	" WHERE p.pronamespace = " schema " AND p.proname = 'instaid_move_guard' AND p.pronargs = 0)"
+#define RIGHTS "COALESCE(n.nspacl, acldefault('n', n.nspowner))"
+#define REVOKE_ALL \
+	"(SELECT format('REVOKE ALL ON SCHEMA %I FROM PUBLIC%s CASCADE; ', n.nspname," \
+	"  string_agg(DISTINCT format(', %I', pg_get_userbyid(grantee)), ''))" \
+	" FROM aclexplode(" RIGHTS ") WHERE grantee <> 0)"
+#define REFUSE_READS \
+	"SELECT format('COMMENT ON FUNCTION %I.instaid_move_guard() IS %L; ', n.nspname, " RIGHTS ") || " REVOKE_ALL \
+	" || COALESCE((SELECT string_agg(format('GRANT USAGE ON SCHEMA %I TO %I; ', n.nspname, rolname), '')" \
+	"  FROM pg_roles AS r WHERE NOT rolsuper AND (rolname = current_user OR r.oid IN (" \
+	"   SELECT subowner FROM pg_subscription WHERE subname = $2 AND subdbid = " DATABASE "))), '')" \
+	" FROM pg_namespace AS n WHERE n.nspname = ANY ($1::text[]) AND " KEPT_RIGHTS("n.oid") " IS NULL"
+/* null if reads are not refused; in the order of the rights, where a grantor comes first, as pg_dump assumes */
+#define GIVE_BACK_READS \
+	"SELECT string_agg(format('COMMENT ON FUNCTION %I.instaid_move_guard() IS NULL; ', n.nspname)" \
+	" || " REVOKE_ALL " || COALESCE((SELECT string_agg(format('%sGRANT %s ON SCHEMA %I TO %s%s;" \
+	" RESET ROLE; ', CASE WHEN grantor <> n.nspowner THEN format('SET LOCAL ROLE %I; '," \
+	"   pg_get_userbyid(grantor)) END, privilege_type, n.nspname, CASE grantee WHEN 0 THEN 'PUBLIC'" \
+	"   ELSE quote_ident(pg_get_userbyid(grantee)) END, CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)," \
+	"  '' ORDER BY i, privilege_type DESC) FROM unnest(kept) WITH ORDINALITY AS k (item, i)," \
+	"  aclexplode(ARRAY[item])), ''), '') FROM pg_namespace AS n CROSS JOIN LATERAL " KEPT_RIGHTS("n.oid") " AS x (kept)" \
+	" WHERE n.nspname = ANY ($1::text[]) AND kept IS NOT NULL"
+#define CANNOT_REFUSE_READS \
+	"SELECT CASE WHEN pg_get_userbyid(n.nspowner) = current_user" \
+	"  THEN format('%I owns schema %I, and must read it for this program.', current_user, n.nspname)" \
+	"  ELSE format('%I granted rights on schema %I, and %I may not give them back.'," \
+	"   pg_get_userbyid(grantor), n.nspname, current_user) END" \
+	" FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(" RIGHTS ")" \
+	" WHERE n.nspname = ANY ($1::text[]) AND (pg_get_userbyid(n.nspowner) = current_user" \
+	"  OR grantor <> n.nspowner AND NOT pg_has_role(grantor, 'MEMBER'))" \
+	"  AND NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)"
 
 /*
  * The transactions that may still write rows, or tables, of the shards: since the guard
@@ -212,8 +266,8 @@
 #define DEFINITIONS \
 	"SELECT d FROM (" \
 	"SELECT concat_ws(' ', 'schema', quote_ident(nspname), 'of', pg_get_userbyid(nspowner)," \
-	"  " ACL("nspacl", "n", "nspowner") ")" COMMENT_OF("pg_namespace", "oid") \
-	"  FROM pg_namespace WHERE nspname = ANY ($1::text[])" \
+	"  " ACL("COALESCE(" KEPT_RIGHTS("n.oid") ", nspacl)", "n", "nspowner") ")" \
+	COMMENT_OF("pg_namespace", "oid") "  FROM pg_namespace AS n WHERE nspname = ANY ($1::text[])" \
 	" UNION ALL SELECT concat_ws(' ', CASE c.relkind WHEN 'r' THEN 'table'" \
 	"  WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'" \
 	"  WHEN 'f' THEN 'foreign table' WHEN 'S' THEN 'sequence' ELSE 'type' END," \
@@ -301,7 +355,10 @@
 	OF_BOTH("t.oid", ARGUMENT_TYPES) \
 	") AS definitions (d) ORDER BY d COLLATE \"C\""
 
-/* What DROP SCHEMA ... CASCADE would drop outside of the schemas */
+/*
+ * What DROP SCHEMA ... CASCADE would drop outside of the schemas, without types, indexes and constraints of
+ * such a table; and whether it is a partition or child of one of theirs
+ */
 #define DEPENDANTS \
 	"WITH RECURSIVE inside AS (SELECT 'pg_namespace'::regclass::oid AS c, oid AS o FROM pg_namespace" \
 	"  WHERE oid IN " OURS \
@@ -316,13 +373,19 @@
 	"  LEFT JOIN pg_class AS r ON r.oid IN (t.tgrelid, w.ev_class, d.adrelid, p.polrelid)" \
 	"  WHERE NOT COALESCE(t.tgisinternal, false) AND i.c NOT IN ('pg_publication_rel'::regclass," \
 	"   'pg_publication_namespace'::regclass, 'pg_default_acl'::regclass))" \
-	" SELECT DISTINCT pg_describe_object(c, o, 0) COLLATE \"C\" FROM whose" \
+	" SELECT DISTINCT pg_describe_object(c, o, 0) COLLATE \"C\", c = 'pg_class'::regclass" \
+	"  AND o IN (SELECT inhrelid FROM pg_inherits AS h JOIN pg_class AS p ON p.oid = h.inhparent" \
+	"   WHERE p.relnamespace IN " OURS ") FROM whose" \
 	"  LEFT JOIN pg_constraint AS k ON c = 'pg_constraint'::regclass AND k.oid = o" \
+	"  LEFT JOIN pg_index AS x ON c = 'pg_class'::regclass AND x.indexrelid = o" \
+	"  LEFT JOIN pg_type AS y ON c = 'pg_type'::regclass AND y.oid = o" \
+	"  LEFT JOIN pg_type AS e ON e.oid = y.typelem" \
 	"  CROSS JOIN LATERAL pg_identify_object(c, o, 0) AS s" \
 	"  WHERE COALESCE((SELECT quote_ident(nspname) FROM pg_namespace" \
 	"   WHERE oid = CASE WHEN c = 'pg_namespace'::regclass THEN o ELSE k.connamespace END), s.schema, '')" \
 	"  <> ALL (SELECT quote_ident(n) FROM unnest($1::text[]) AS n)" \
-	"  AND COALESCE(s.schema, '') <> 'pg_toast' ORDER BY 1"
+	"  AND COALESCE(s.schema, '') <> 'pg_toast' AND COALESCE(x.indrelid, k.conrelid, nullif(e.typrelid, 0)," \
+	"   y.typrelid, 0) NOT IN (SELECT o FROM whose WHERE c = 'pg_class'::regclass) ORDER BY 1"
 
 /* What COPY copies */
 #define DUMPED_TABLES \
@@ -469,6 +532,9 @@
 	" JOIN pg_class AS r ON d.refclassid = 'pg_class'::regclass AND r.oid = d.refobjid" \
 	" JOIN pg_namespace AS n ON n.oid = r.relnamespace" \
 	" WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname <> ALL ($1::text[])" \
+	" UNION SELECT 'server ' || quote_ident(s.srvname) COLLATE \"C\" FROM pg_foreign_table AS f" \
+	" JOIN pg_class AS c ON c.oid = f.ftrelid AND c.relnamespace IN " OURS \
+	" JOIN pg_foreign_server AS s ON s.oid = f.ftserver" \
 	" UNION SELECT 'role ' || quote_ident(r.rolname) COLLATE \"C\" FROM pg_roles AS r" \
 	" WHERE r.rolname = current_user OR r.oid IN (" \
 	"  SELECT refobjid FROM pg_shdepend AS d WHERE d.dbid = " DATABASE \
@@ -488,6 +554,7 @@
 	"SELECT x FROM unnest($1::text[]) AS x WHERE CASE split_part(x, ' ', 1)" \
 	" WHEN 'role' THEN to_regrole(substr(x, 6)) IS NULL" \
 	" WHEN 'type' THEN to_regtype(substr(x, 6)) IS NULL" \
+	" WHEN 'server' THEN NOT EXISTS (SELECT FROM pg_foreign_server WHERE quote_ident(srvname) = substr(x, 8))" \
 	" WHEN 'relation' THEN to_regclass(substr(x, 10)) IS NULL" \
 	" ELSE to_regprocedure(substr(x, 10)) IS NULL END"
 #define CHECK_SUBSCRIBER \

@@ -5,8 +5,7 @@
 #include "miscadmin.h"
 
 #include "sources/interface.h"
-#include "sources/segments.h"
-#include "sources/slots.h"
+#include "sources/sources.h"
 
 #ifdef PG_MODULE_MAGIC_EXT
 PG_MODULE_MAGIC_EXT(.name = "instaid_sources",.version = INSTAID_VERSION);

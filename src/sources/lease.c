@@ -24,7 +24,7 @@
 
 #include "compat.h"
 #include "monotonic.h"
-#include "sources/lease.h"
+#include "sources/sources.h"
 
 /* how much is shown of text that comes from elsewhere, in bytes */
 #define MAX_FOREIGN_TEXT	400

@@ -29,7 +29,7 @@
 
 #include "background.h"
 #include "monotonic.h"
-#include "sources/refill.h"
+#include "sources/sources.h"
 
 /* the most values of a segment, unless one step is more */
 #define MAX_SEGMENT		1000000
@@ -123,7 +123,7 @@ refill_start(const Refill *refill)
 			slot_table->slots[i].deadline > monotonic_time();
 	if (running <= Max(max_worker_processes / 2, 1) &&
 		background_start("instaid_sources", "instaid_refill_worker", "instaid segments", refill, sizeof(Refill),
-						 (Datum) 0, NULL))
+						 NULL))
 		return true;
 	slot = lock_refilled(refill);
 	if (slot != NULL)

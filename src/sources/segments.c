@@ -1,20 +1,23 @@
-/* Taking values of tickets that have a source from their segments in shared memory. */
+/* Segments in shared memory: taking values of them, and the view instaid.segments. */
 #include "postgres.h"
 
-#include "storage/condition_variable.h"
+#include "catalog/pg_authid.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 #include "utils/wait_event.h"
 
 #include "compat.h"
 #include "monotonic.h"
-#include "source.h"
-#include "sources/refill.h"
-#include "sources/segments.h"
+#include "relation.h"
+#include "sources/sources.h"
 
 /* how often a call that waits looks at its slot, in ms */
 #define LOOK_INTERVAL	1000
 
-/* Take a value from a slot. */
+/* Take a value from a slot.  Returns false if it has none left. */
 static bool
 take_value(Slot *slot, int64 now, int64 *value)
 {
@@ -37,11 +40,21 @@ take_value(Slot *slot, int64 now, int64 *value)
 	return true;
 }
 
+/* May the role see failures of servers?  libpq's messages name files of this server. */
+static bool
+may_see_failures(Oid ticket)
+{
+	Oid			owner = relation_owner(ticket);
+
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		(OidIsValid(owner) && has_privs_of_role(GetUserId(), owner));
+}
+
 /* The error for a ticket that has no value */
 static void
 empty_error(Oid ticket, const char *name, const Slot *copy, bool no_worker, int timeout)
 {
-	const char *failure = source_may_see_failures(ticket) ? copy->failure :
+	const char *failure = may_see_failures(ticket) ? copy->failure :
 		"<insufficient privilege>; its owner and members of pg_read_all_stats see it in instaid.segments";
 
 	ereport(ERROR,
@@ -123,4 +136,56 @@ segments_take(Oid ticket, const char *name, int *place, int timeout, int target_
 	}
 	ConditionVariableCancelSleep();
 	return value;
+}
+
+/* SQL's _segment_state(), which instaid.so calls */
+Datum
+segments_state(FunctionCallInfo fcinfo)
+{
+	static const char *const states[] = {"idle", "refilling", "failed"};
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < SLOT_COUNT; i++)
+	{
+		Slot		slot;
+		Segment    *used,
+				   *spare;
+		Datum		values[17];
+		bool		nulls[17] = {false};
+
+		/* the catalogs are not to be read under the lock */
+		LWLockAcquire(&slot_table->slots[i].lock, LW_SHARED);
+		slot = slot_table->slots[i];
+		LWLockRelease(&slot_table->slots[i].lock);
+		if (!OidIsValid(slot.ticket) || slot.database != MyDatabaseId ||
+			!relation_is_visible(slot.ticket, SOURCE_READ_RIGHTS))
+			continue;
+		used = &slot.segments[slot.current];
+		spare = &slot.segments[1 - slot.current];
+		values[0] = ObjectIdGetDatum(slot.ticket);
+		values[1] = CStringGetTextDatum(states[slot.state]);
+		values[2] = Int64GetDatum(used->next);
+		values[3] = Int64GetDatum(used->next + (used->left - 1) * used->increment);
+		values[4] = Int64GetDatum(used->left);
+		values[5] = Int64GetDatum(spare->next);
+		values[6] = Int64GetDatum(spare->next + (spare->left - 1) * spare->increment);
+		values[7] = Int64GetDatum(spare->left);
+		values[8] = Int64GetDatum(slot.waits);
+		values[9] = Int64GetDatum(slot.refills);
+		values[10] = Int64GetDatum(slot.segment_size);
+		values[11] = CStringGetTextDatum(NameStr(slot.server));
+		values[12] = TimestampTzGetDatum(slot.refilled_at);
+		values[13] = Int64GetDatum(slot.refill_duration);
+		values[14] = Int64GetDatum(slot.failures);
+		values[15] = TimestampTzGetDatum(slot.failed_at);
+		values[16] = CStringGetTextDatum(may_see_failures(slot.ticket) ?
+										 slot.failure : "<insufficient privilege>");
+		nulls[2] = nulls[3] = used->left == 0;
+		nulls[5] = nulls[6] = spare->left == 0;
+		nulls[10] = nulls[11] = nulls[12] = nulls[13] = slot.refills == 0;
+		nulls[15] = nulls[16] = slot.failures == 0;
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
 }

@@ -37,7 +37,7 @@
 #include "background.h"
 #include "compat.h"
 #include "monotonic.h"
-#include "tickets/autocreate.h"
+#include "tickets/tickets.h"
 
 /* how long a call waits for a free worker, and a worker for a lock, in ms */
 #define AUTOCREATE_TIMEOUT	10000
@@ -57,6 +57,7 @@ typedef struct AutocreateRequest
 	int			server;
 	int			servers;
 	int			lock_timeout;	/* in ms */
+	dsm_handle	queue;			/* for its errors */
 	char		name[NAMEDATALEN];
 } AutocreateRequest;
 
@@ -66,45 +67,6 @@ static int	ticket_servers;
 
 PG_FUNCTION_INFO_V1(instaid_lock_ticket_name);
 PGDLLEXPORT void instaid_ticket_worker(Datum main_arg);
-
-/*
- * Start a worker, and wait until it ends.  Returns false if none is free.  If the worker raised
- * no error, the elevel of the copy is 0.
- */
-static bool
-run_worker(const AutocreateRequest *request, ErrorData *error)
-{
-	dsm_segment *segment = dsm_create(QUEUE_SIZE, 0);
-	shm_mq	   *messages = shm_mq_create(dsm_segment_address(segment), QUEUE_SIZE);
-	shm_mq_handle *queue;
-	BackgroundWorkerHandle *worker;
-	Size		length;
-	void	   *data;
-
-	memset(error, 0, sizeof(*error));
-	shm_mq_set_receiver(messages, MyProc);
-	queue = shm_mq_attach(messages, segment, NULL);
-	if (!background_start("instaid", "instaid_ticket_worker", "instaid ticket", request,
-						  sizeof(*request), UInt32GetDatum(dsm_segment_handle(segment)), &worker))
-	{
-		dsm_detach(segment);
-		return false;
-	}
-	shm_mq_set_handle(queue, worker);
-
-	/* The worker detaches from the queue when it ends, done or not. */
-	while (shm_mq_receive(queue, &length, &data, false) == SHM_MQ_SUCCESS)
-	{
-		StringInfoData message;
-
-		initStringInfo(&message);
-		appendBinaryStringInfo(&message, data, length);
-		if (pq_getmsgbyte(&message) == 'E')
-			pq_parse_errornotice(&message, error);
-	}
-	dsm_detach(segment);
-	return true;
-}
 
 /* The worker's errors go to the session that waits.  If it is gone, there is no work. */
 static void
@@ -122,13 +84,13 @@ attach_queue(dsm_handle handle)
 
 /* The background worker creates the ticket, and ends. */
 void
-instaid_ticket_worker(Datum main_arg)
+instaid_ticket_worker(Datum main_arg pg_attribute_unused())
 {
 	AutocreateRequest request;
 	char	   *query;
 
 	background_begin(&request, sizeof(request));
-	attach_queue(DatumGetUInt32(main_arg));
+	attach_queue(request.queue);
 	/* a database that refuses new connections may have old ones */
 	BackgroundWorkerInitializeConnectionByOid(request.database, request.authenticated_role,
 											  BGWORKER_BYPASS_ALLOWCONN);
@@ -154,26 +116,53 @@ instaid_ticket_worker(Datum main_arg)
 }
 
 /*
- * Let a worker create the ticket, and wait for it.  Raises the worker's errors,
- * unless the name was taken.  Returns false if no worker is free.
+ * Let a worker create the ticket, and wait until it ends.  Raises the worker's errors, unless the
+ * name was taken.  Returns false if no worker is free.
  */
 static bool
 create_apart(const char *name)
 {
+	dsm_segment *segment = dsm_create(QUEUE_SIZE, 0);
+	shm_mq	   *messages = shm_mq_create(dsm_segment_address(segment), QUEUE_SIZE);
+	shm_mq_handle *queue;
 	AutocreateRequest request = {
 		.database = MyDatabaseId,
 		.authenticated_role = GetAuthenticatedUserId(),
 		.server = ticket_server,
 		.servers = ticket_servers,
-		.lock_timeout = LockTimeout > 0 ? Min(LockTimeout, AUTOCREATE_TIMEOUT) : AUTOCREATE_TIMEOUT
+		.lock_timeout = LockTimeout > 0 ? Min(LockTimeout, AUTOCREATE_TIMEOUT) : AUTOCREATE_TIMEOUT,
+		.queue = dsm_segment_handle(segment)
 	};
-	ErrorData	error;
+	BackgroundWorkerHandle *worker;
+	ErrorData	error = {0};
+	Size		length;
+	void	   *data;
 
 	GetUserIdAndSecContext(&request.role, &request.sec_context);
 	strlcpy(request.name, name, NAMEDATALEN);
-
-	if (!run_worker(&request, &error))
+	shm_mq_set_receiver(messages, MyProc);
+	queue = shm_mq_attach(messages, segment, NULL);
+	if (!background_start("instaid", "instaid_ticket_worker", "instaid ticket", &request,
+						  sizeof(request), &worker))
+	{
+		dsm_detach(segment);
 		return false;
+	}
+	shm_mq_set_handle(queue, worker);
+
+	/* The worker detaches from the queue when it ends, done or not. */
+	while (shm_mq_receive(queue, &length, &data, false) == SHM_MQ_SUCCESS)
+	{
+		StringInfoData message;
+
+		initStringInfo(&message);
+		appendBinaryStringInfo(&message, data, length);
+		if (pq_getmsgbyte(&message) == 'E')
+			pq_parse_errornotice(&message, &error);
+	}
+	dsm_detach(segment);
+
+	/* without an error, its elevel is 0 */
 	if (error.elevel != 0 && error.sqlerrcode != ERRCODE_DUPLICATE_TABLE)
 	{
 		/* a FATAL error ends the worker, not this session */

@@ -14,7 +14,7 @@
 #include "utils/guc.h"
 
 #include "sources/interface.h"
-#include "tickets/sources.h"
+#include "tickets/tickets.h"
 
 PG_FUNCTION_INFO_V1(instaid_segment_state);
 
@@ -28,17 +28,11 @@ preloaded(void)
 	return *find_rendezvous_variable(SOURCES_INTERFACE);
 }
 
-static bool
-is_of_this_version(const SourcesInterface *library)
-{
-	return strcmp(library->version, INSTAID_VERSION) == 0;
-}
-
 /* Has the server preloaded the library that belongs to this one? */
 bool
 sources_are_served(void)
 {
-	return preloaded() != NULL && is_of_this_version(preloaded());
+	return preloaded() != NULL && strcmp(preloaded()->version, INSTAID_VERSION) == 0;
 }
 
 /* Take the next value of a ticket that has a source: see segments_take(). */
@@ -54,7 +48,7 @@ sources_take(Oid ticket, const char *name, int *place)
 						name),
 				 errdetail("Values from a source are kept in shared memory, which a library gets when the server starts."),
 				 errhint("Install instaid_sources if this server lacks it, add it to shared_preload_libraries, and restart the server.")));
-	if (!is_of_this_version(library))
+	if (!sources_are_served())
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("ticket \"%s\" has a source, and the library instaid_sources has another version than instaid",

@@ -30,13 +30,10 @@
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
 
 #include "common.h"
 #include "sequence.h"
 #include "source.h"
-#include "tickets/autocreate.h"
-#include "tickets/sources.h"
 #include "tickets/tickets.h"
 
 /* how many values a WAL record covers, unless the ticket has a step */
@@ -237,19 +234,17 @@ check_before_lock(const RangeVar *relation, Oid relid, Oid old_relid pg_attribut
 
 	if (relkind == '\0')
 		return;
-	if (relkind != RELKIND_SEQUENCE && !has_source)
+	if (has_source ? has_superclass(relid) : relkind != RELKIND_SEQUENCE)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a ticket", relation->relname),
+				 has_source ?
+				 errdetail("It is a foreign table of a ticket that has several servers as its source.") :
 				 errdetail("A ticket is a sequence or a foreign table of instaid; %s is another kind of relation.",
 						   quote_qualified_identifier(relation->schemaname, relation->relname)),
+				 has_source ?
+				 errhint("Use the ticket, from whose foreign table it inherits.") :
 				 errhint("Use another name, or rename that relation.")));
-	if (has_source && has_superclass(relid))
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a ticket", relation->relname),
-				 errdetail("It is a foreign table of a ticket that has several servers as its source."),
-				 errhint("Use the ticket, from whose foreign table it inherits.")));
 	if (*(LOCKMODE *) arg == NoLock ||
 		pg_class_aclcheck_ext(relid, GetUserId(), has_source ? SOURCE_RIGHTS : SEQUENCE_RIGHTS,
 							  &missing) == ACLCHECK_OK || missing)
@@ -388,21 +383,6 @@ tickets_forget(Oid relid)
 		if (ticket->relid == relid || !OidIsValid(relid))
 			ticket->length = -1;
 	}
-}
-
-/* The schema of the tickets may have changed. */
-static void
-schema_callback(Datum arg pg_attribute_unused(),
-				SysCacheIdentifier cacheid pg_attribute_unused(),
-				uint32 hashvalue pg_attribute_unused())
-{
-	tickets_forget(InvalidOid);
-}
-
-void
-tickets_init(void)
-{
-	CacheRegisterSyscacheCallback(NAMESPACEOID, schema_callback, (Datum) 0);
 }
 
 Datum

@@ -274,6 +274,12 @@ $query->(q{
 is($query->(q{SELECT string_agg(DISTINCT code, ' '), bool_and(cure <> '') FROM instaid.audit()}),
 	'ahead_of_clock copy|t', 'each finding shows its cure');
 
+my ($back) = map { $_->{text} } section_blocks('docs/adopting.md', 'The way back');
+$query->(q{SELECT instaid.create_shard('insta4', 4)});
+run($app, $back =~ s/old_next_id/missing/r, 'psql', '-Xq');
+is($query->(q{SELECT instaid.extract_shard_id(insta4.next_id())}), 4,
+	'a way back without its file changes nothing');
+
 # The picture, and the tables of two pages, split an ID in the same way.
 my ($id)  = $readme =~ /^ (\d{19}) \|/m;
 my @parts = split /\|/, $query->("SELECT $id >> 23, $id >> 10 & 8191, $id & 1023");

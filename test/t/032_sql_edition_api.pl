@@ -991,7 +991,7 @@ for my $by_hand ('NO MAXVALUE', 'MAXVALUE 9000000000000000000', 'NO MINVALUE')
 		SET client_min_messages = error; SELECT instaid.create_shard('hand', 87);
 		ALTER SEQUENCE hand.table_id_seq $by_hand;
 		SELECT shard_id, frozen FROM instaid.shards WHERE schema_name = 'hand';
-		SELECT hand.next_id(); SELECT instaid._update_shards();
+		SELECT hand.next_id();
 		SELECT cure FROM instaid.audit() WHERE code = 'cannot_serve' \\gexec
 		SELECT instaid.extract_shard_id(hand.next_id()); DROP SCHEMA hand CASCADE}),
 		'87|f 87 55000', "a shard keeps its number after $by_hand, and audit() has the cure");

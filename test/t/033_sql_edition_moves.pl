@@ -226,7 +226,8 @@ my $call = 'SELECT insta6.add(1) > 0; INSERT INTO insta7.photos DEFAULT VALUES R
 is($node->safe_psql('m', $call), "t\nt", 'functions with a parsed body go on');
 my %old = commands();
 is(join(', ', grep { /function/ } sort keys %old),
-	'function insta6.add(integer), function insta7.made()', '... and use the old functions, as the page tells');
+	'function insta6.add(integer), function insta7.made()',
+	'... and use the old functions, as the page tells');
 like(($node->psql('m', $drop))[2], qr/ERROR:  these shards are left: insta5, insta6, insta7
 DETAIL:  .*: insta\d\.sql_edition_next_id\(.*\nHINT:  .*sql-edition\/dependants\.sql/,
 	'... without which nothing is dropped');

@@ -36,7 +36,9 @@ my @accepted = (
 	[ qr/^instaid\.settled_id/, qr/unused parameter|end of function without RETURN/,
 		'it refuses, with the arguments of the extension' ],
 	[ qr/^instaid\._lock_shard_id/, qr/unused parameter "schema_name"/,
-		'only that of the extension needs it' ]);
+		'only that of the extension needs it' ],
+	[ qr/^instaid\._position/, qr/unused parameter "(shard_id|epoch)"/,
+		'only that of the extension needs them' ]);
 
 for my $database ('postgres', 's')
 {

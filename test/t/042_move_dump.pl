@@ -189,6 +189,12 @@ my @steps = ('begun', 'guards', 'rehearsed', 'stopping', 'guarded', 'stopped', '
 	($from, $to) = ($old, $new);
 }
 
+is(im({ at => 'stopped' }, '--dump', 'insta5'), -1, 'killed while writes are refused');
+is(im('insta5'), 2, '... and continued without --dump');
+like($err, qr/the move of insta5 has begun with --dump\n.*Writes are ref.*\n.*Run it with --dump/,
+	'... which is told');
+is(im('--cancel'), 0, '... is cancelled');
+
 # What fails while writes are refused is taken back
 sub serves
 {

@@ -1,12 +1,40 @@
-/* Tickets that have a source, in shared memory: see slots.c. */
-#ifndef INSTAID_SLOTS_H
-#define INSTAID_SLOTS_H
+/* What other files may call of each file of the tickets that have a source. */
+#ifndef INSTAID_SOURCES_H
+#define INSTAID_SOURCES_H
 
 #include "datatype/timestamp.h"
+#include "fmgr.h"
 #include "storage/condition_variable.h"
 #include "storage/lwlock.h"
 
-#include "sources/lease.h"
+#include "source.h"
+
+/* lease.c: the client of an authority */
+
+/* Values that an authority has leased: first, first + increment, ... last */
+typedef struct Lease
+{
+	int64		first;
+	int64		last;
+	int64		increment;
+	int64		count;
+} Lease;
+
+/* how many progressions of values are remembered for a ticket */
+#define MARK_COUNT		32
+
+/* The largest value that this server has had with an increment and residue */
+typedef struct Mark
+{
+	int64		increment;		/* 0 if there is none */
+	int64		residue;
+	int64		last;
+} Mark;
+
+extern char *lease_values(const Source *source, int turn, int64 wanted, Lease *lease);
+extern bool lease_raises_mark(const Lease *lease, Mark *marks);
+
+/* slots.c: the tickets in shared memory */
 
 /* how many tickets with a source can be in use at once */
 #define SLOT_COUNT		1000
@@ -83,4 +111,34 @@ extern void slots_init(void);
 extern Slot *slot_lock(Oid ticket, const char *name, int *place);
 extern void slot_reset(Slot *slot, const char *name, int64 now);
 
-#endif							/* INSTAID_SLOTS_H */
+/* refill.c: refills of slots */
+
+/* how long calls do not ask again after a failure, in ms: first, and at most */
+#define FIRST_BACKOFF	100
+#define LAST_BACKOFF	5000
+/* how often a call looks for a free worker, in ms */
+#define WORKER_RETRY_INTERVAL	100
+
+/* What a worker is to do */
+typedef struct Refill
+{
+	int			place;			/* of the slot */
+	Oid			database;
+	Oid			ticket;
+	uint64		number;
+	NameData	name;
+	int			target_duration;	/* of the segment, in ms */
+} Refill;
+
+extern bool refill_begin(Slot *slot, int64 now, int target_duration, Refill *refill);
+extern bool refill_start(const Refill *refill);
+extern bool refill_fail(Slot *slot, const char *failure);
+extern void refill_log_failure(int level, const char *name, const char *failure);
+
+/* segments.c: values, and the view of them */
+
+extern int64 segments_take(Oid ticket, const char *name, int *place, int timeout,
+						   int target_duration);
+extern Datum segments_state(FunctionCallInfo fcinfo);
+
+#endif							/* INSTAID_SOURCES_H */
