@@ -53,7 +53,7 @@ BEGIN
         c.owner, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', c.table_name))
     FROM (SELECT DISTINCT c.relid, c.owner, c.table_name FROM pg_temp.columns AS c
           ORDER BY c.relid) AS c;
-    SELECT format('%s.%s', c.table_name, c.column_name) AS name, t.oid::regtype AS type,
+    SELECT c.table_name, c.column_name, t.oid::regtype AS type,
            pg_get_expr(d.adbin, d.adrelid) AS default_text INTO part
     FROM pg_temp.columns AS c JOIN pg_attrdef AS d ON d.adrelid = c.relid
          JOIN pg_attribute AS a ON a.attrelid = c.relid AND a.attnum = d.adnum
@@ -61,10 +61,12 @@ BEGIN
          JOIN pg_type AS t ON t.oid = a.atttypid AND t.typcategory <> 'N' LIMIT 1;
     IF FOUND THEN
         RAISE datatype_mismatch USING
-            MESSAGE = format('column %s is of type %s', part.name, part.type),
+            MESSAGE = format('column %s.%s is of type %s', part.table_name, part.column_name,
+                             part.type),
             DETAIL = format('Its default is %s. Its largest ID is not known.', part.default_text),
-            HINT = 'Give it another default first, for example with a sequence that begins above'
-                   ' its IDs: ALTER TABLE ... SET DEFAULT.';
+            HINT = format('Give it another default, for example of a sequence that begins above'
+                          ' its IDs: ALTER TABLE %s ALTER %s SET DEFAULT ...;', part.table_name,
+                          part.column_name);
     END IF;
     -- As the owner of the shard: any role can let a default pass a sequence of another one.
     FOR part IN SELECT DISTINCT c.sequence::regclass AS name FROM pg_temp.columns AS c
