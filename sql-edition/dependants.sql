@@ -3,7 +3,7 @@
 -- What uses the schemas instaid_sql_edition, or instaid if it was not moved, and instaid_sql, or
 -- the old functions of shards, and the command that makes it use the extension instead: for the
 -- SQL edition that was moved, or is removed (docs/sql-edition.md).
--- Run it as the owner of the table or view: it can call functions of that role.
+-- Run it as the owner of the table, view or function: it can call functions of that role.
 
 BEGIN;
 SET LOCAL search_path = pg_catalog;
