@@ -473,5 +473,102 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS 'let a frozen shard issue IDs again';
 
+-- Make a shard of the extension, which instaid-move has restored, a shard of this edition.  What
+-- is there in place of its functions cannot be called, but tells what they were, and who used
+-- them.
+CREATE OR REPLACE FUNCTION instaid._convert_shard(schema_name text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    shard record;
+    functions oid[];
+    sequences regclass[];
+    defaults text;
+    drops text;
+    users text;
+    grantees text;
+BEGIN
+    SELECT p.proowner::regrole AS owner, d.refobjid::regclass AS sequence, m[1]::integer AS id,
+           m[2]::bigint AS epoch_ms, f.oid AS next_id, f.prosecdef,
+           q.seqmax < (1::bigint << 53) - 1 AS is_frozen
+    INTO shard
+    FROM pg_proc AS p
+         CROSS JOIN LATERAL regexp_match(p.prosrc, '^shard (\d{1,4}), epoch (\d{1,15})$') AS m
+         JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+                            AND d.refclassid = 'pg_class'::regclass
+         JOIN pg_sequence AS q ON q.seqrelid = d.refobjid
+         JOIN pg_proc AS f ON f.oid = instaid._find_function(schema_name, 'next_id', '')
+    WHERE p.oid = instaid._find_function(schema_name, 'next_ids', '23 2205');
+    IF NOT FOUND THEN
+        RAISE undefined_object USING
+            MESSAGE = format('schema %I is not a shard of the extension', schema_name);
+    END IF;
+    PERFORM instaid._execute_as(shard.owner, 'SELECT');
+    functions := ARRAY(
+        SELECT p.oid FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        WHERE n.nspname = schema_name AND p.proowner = shard.owner
+          AND (p.prosrc = 'as next_ids(integer, regclass)' OR p.proname = 'next_ids'
+               AND p.proargtypes = '23 2205'::oidvector));
+    -- those of the tables, as _shard_sequences() of the extension finds them
+    sequences := shard.sequence || ARRAY(
+        SELECT DISTINCT q.oid::regclass
+        FROM pg_depend AS f
+             JOIN pg_depend AS d ON d.classid = f.classid AND d.objid = f.objid
+                                AND d.refclassid = 'pg_class'::regclass
+             JOIN pg_class AS q ON q.oid = d.refobjid AND q.relkind = 'S'
+        WHERE f.classid = 'pg_attrdef'::regclass AND f.refclassid = 'pg_proc'::regclass
+          AND f.refobjid = instaid._find_function(schema_name, 'next_id', '2205')
+          AND q.oid <> shard.sequence
+          AND q.relowner = shard.owner ORDER BY 1);
+    SELECT string_agg(CASE u.role WHEN 0 THEN 'PUBLIC' ELSE u.role::regrole::text END, ', ')
+    INTO users
+    FROM (SELECT x.grantee
+          FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(COALESCE(
+                   p.proacl, acldefault('f', p.proowner))) AS x WHERE p.oid = shard.next_id
+          UNION
+          SELECT x.grantee FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
+          WHERE c.oid = ANY (sequences)) AS u (role)
+    WHERE u.role <> shard.owner AND has_function_privilege(u.role, shard.next_id, 'EXECUTE')
+      AND (shard.prosecdef OR EXISTS (
+              SELECT FROM unnest(sequences) AS s
+              WHERE has_sequence_privilege(u.role, s, 'USAGE, UPDATE')));
+
+    -- The defaults are the same text with the new functions.  What else uses the old ones keeps
+    -- them from being dropped.
+    SELECT string_agg(format('ALTER TABLE ONLY %s ALTER %I SET DEFAULT %s', c.oid::regclass,
+                             a.attname, pg_get_expr(d.adbin, d.adrelid)), '; '),
+           string_agg(format('ALTER TABLE ONLY %s ALTER %I DROP DEFAULT', c.oid::regclass,
+                             a.attname), '; ')
+    INTO defaults, drops
+    FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid AND c.relowner = shard.owner
+         JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE d.oid IN (SELECT f.objid FROM pg_depend AS f
+                    WHERE f.classid = 'pg_attrdef'::regclass
+                      AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = ANY (functions));
+    EXECUTE concat_ws('; ', drops, (
+        SELECT 'DROP FUNCTION ' || string_agg(instaid._signature(f), ', ')
+        FROM unnest(functions) AS f));
+
+    PERFORM instaid._check_new_shard(schema_name, shard.id, to_timestamp(shard.epoch_ms / 1000.0));
+    SELECT string_agg(DISTINCT CASE x.grantee WHEN 0 THEN 'PUBLIC'
+                                              ELSE x.grantee::regrole::text END, ', ')
+    INTO grantees
+    FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
+    WHERE c.oid = ANY (sequences) AND x.grantee <> c.relowner;
+    FOR i IN 1 .. cardinality(sequences) LOOP
+        IF grantees IS NOT NULL THEN
+            EXECUTE format('REVOKE USAGE, UPDATE ON SEQUENCE %s FROM %s CASCADE', sequences[i],
+                           grantees);
+        END IF;
+        PERFORM instaid._prepare_sequence(sequences[i], shard.id, shard.epoch_ms, false);
+    END LOOP;
+    PERFORM instaid_sql._declare(schema_name, shard.id, shard.epoch_ms, shard.sequence);
+    PERFORM instaid._restrict_shards(ARRAY[schema_name]), instaid._admit_sequences(schema_name);
+    EXECUTE concat_ws('; ', defaults, format(
+        'GRANT EXECUTE ON FUNCTION %1$I.next_id(%1$I.id_sequence),'
+        ' %1$I.next_ids(integer, %1$I.id_sequence) TO ', schema_name) || users);
+    PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
+END $$;
+
 CALL instaid._set_rights();
 COMMIT;

@@ -46,22 +46,23 @@ extern void INSTAID_MOVE_STEP(const char *name);
 /* how long a command waits for a lock of others, who wait behind it */
 #define PATIENCE "300ms"
 
-typedef enum
+enum
 {
 	MOVE, CHECK_ONLY, PREPARE, STATUS, SWITCH, VERIFY, FINISH, CANCEL
-} Mode;
+};
 
 static Side source = {.name = "source"};
 static Side target = {.name = "target"};
 static Side *const from = &source;
 static Side *const to = &target;
 
-static Mode mode = MOVE;
+static int	mode = MOVE;
 static bool one_way = false;
 static bool by_dump = false;
 static bool verify_rows = true;
 static bool reverse = false;
 static bool take_over = false;
+static bool refuses_reads = false;
 static double max_wait = 60;
 static double max_stop = 3;
 static const char *hook = NULL;
@@ -107,6 +108,8 @@ static const char usage[] =
 "  --one-way            prepare no way back: the target's wal_level can be replica\n"
 "  --dump               do not replicate, for roles that may not: copy the rows while writes are\n"
 "                       refused; there is no way back\n"
+"  --refuse-reads       refuse reads at the source after the switch, except by superusers and\n"
+"                       pg_read_all_data\n"
 "  --no-verify          do not compare the rows after the switch\n"
 "  --take-over          end another run of the same move\n"
 "  --source-for-target CONNECTION, --target-for-source CONNECTION\n"
@@ -287,6 +290,13 @@ show_shards(void)
 				  " ELSE format('%s shards', cardinality($1::text[])) END", shards, NULL);
 }
 
+/* End because of who holds a lock, as any role can. */
+void
+stop_busy(Side *side, const char *number, const char *what, const char *next)
+{
+	stop(BUSY, fmt("%s with the %s", what, side->name), value(side, LOCK_HOLDER, number, NULL), next);
+}
+
 /*
  * One run at a time: a lock in the sessions that do the work.  The server ends such a session,
  * and with it the lock, when its program is gone.
@@ -295,7 +305,7 @@ static void
 lock(Side *side)
 {
 	double		until = now() + 5;
-	char	   *number = strdup(name + strlen("instaid_move_"));
+	const char *number = name + strlen("instaid_move_");
 
 	for (;;)
 	{
@@ -307,24 +317,55 @@ lock(Side *side)
 		free(got);
 		if (mine)
 			break;
-		holder = value(side, "SELECT l.pid FROM pg_locks AS l WHERE l.locktype = 'advisory'"
-					   " AND l.granted AND l.database = " DATABASE
-					   " AND l.objid::bigint = $1::bigint AND l.objsubid = 2 AND"
-					   " l.classid::bigint = hashtext('instaid-move')::bigint & 4294967295",
-					   number, NULL);
-		if (holder && take_over)
+		if (take_over && (holder = value(side, LOCK_HOLDER, number, NULL)))
 		{
-			say("ending session %s of another run on the %s", holder, side->name);
-			free(value(side, "SELECT pg_terminate_backend($1::integer, 5000)", holder, NULL));
+			say("ending another run on the %s: %s", side->name, holder);
+			free(value(side, "SELECT pg_terminate_backend(substring($1, '[0-9]+')::integer, 5000)", holder,
+					   NULL));
+			free(holder);
 		}
 		else if (now() > until)
-			stop(BUSY, fmt("another run is moving %s", shown),
-				 fmt("Session %s of the %s holds its lock.", holder ? holder : "?", side->name),
-				 "Wait for it, or end it with --take-over.");
-		free(holder);
+			stop_busy(side, number, fmt("another run is moving %s", shown),
+					  "Wait for it, or end it with --take-over.");
 		nap(0.2);
 	}
-	free(number);
+}
+
+/* Does a side have the extension, and the other one the SQL edition, of one version? */
+static bool
+is_mixed(void)
+{
+	static int	mixed = -1;
+
+	if (mixed < 0)
+	{
+		char	   *editions[2] = {value(from, EDITION, NULL, NULL), value(to, EDITION, NULL, NULL)};
+
+		/* "no instaid" has no version */
+		mixed = strcmp(editions[0], editions[1]) != 0
+			&& strcmp(strrchr(editions[0], ' '), strrchr(editions[1], ' ')) == 0;
+		free(editions[0]);
+		free(editions[1]);
+	}
+	return mixed;
+}
+
+/* The sequences that issue IDs on one side or the other, if these have different editions; or null */
+static char *
+id_sequences(void)
+{
+	char	   *of_source,
+			   *of_target,
+			   *both;
+
+	if (!is_mixed())
+		return NULL;
+	of_source = value(from, ID_SEQUENCES, shards, NULL);
+	of_target = value(to, ID_SEQUENCES, shards, NULL);
+	both = value(from, "SELECT ($1::text[] || $2::text[])::text", of_source, of_target);
+	free(of_source);
+	free(of_target);
+	return both;
 }
 
 /*
@@ -336,15 +377,17 @@ compare_definitions(void)
 {
 	static bool is_prepared = false;
 	bool		is_same = PQserverVersion(from->conn) / 10000 == PQserverVersion(to->conn) / 10000;
-	const char *values[] = {shards, is_same ? "t" : "f"};
+	char	   *sequences = id_sequences();
+	const char *values[] = {shards, is_same ? "t" : "f", sequences};
 	PGresult   *of_source;
 
 	for (int i = 0; i < 2 && !is_prepared; i++)
-		PQclear(PQprepare((i ? to : from)->conn, "definitions", DEFINITIONS, 2, NULL));
+		PQclear(PQprepare((i ? to : from)->conn, "definitions", DEFINITIONS, 3, NULL));
 	is_prepared = true;
-	PQsendQueryPrepared(from->conn, "definitions", 2, values, NULL, NULL, 0);
-	PQsendQueryPrepared(to->conn, "definitions", 2, values, NULL, NULL, 0);
+	PQsendQueryPrepared(from->conn, "definitions", 3, values, NULL, NULL, 0);
+	PQsendQueryPrepared(to->conn, "definitions", 3, values, NULL, NULL, 0);
 	of_source = answer(from, from->conn);
+	free(sequences);
 	return print_lines(differences(of_source, answer(to, to->conn)), 20);
 }
 
@@ -368,21 +411,22 @@ faults_of(Side *side, const char *sql, const char *p1, const char *p2)
 	PQclear(found);
 }
 
-/* Can one server connect to the other?  A subscription that is not kept tells. */
-static void
-check_reach(Side *side, Side *other)
+/* That a command failed because one server does not reach the other, and the option that helps */
+static char *
+unreachable(Side *side, Side *other)
 {
-	char	   *conninfo = literal(side, other->reach);
-	char	   *probe = fmt("BEGIN; CREATE SUBSCRIPTION instaid_move_probe CONNECTION %s"
-							" PUBLICATION instaid_move_probe WITH (slot_name = NONE, create_slot = false,"
-							" enabled = false, copy_data = false); ROLLBACK", conninfo);
+	return fmt("the %s's server cannot use the %s: %s; give --%s%s", side->name, other->name, side->error,
+			   (other == from) != reverse ? "source-for-target" : "target-for-source",
+			   reverse ? ", also with --reverse" : "");
+}
 
-	if (!try(side, probe))
-		fault('!', fmt("the %s's server cannot use the %s: %s; give --%s-for-%s%s", side->name,
-					   other->name, side->error, other->name, side->name,
-					   side == from ? ", or move with --one-way" : ""));
-	PQfreemem(conninfo);
-	free(probe);
+/* Can one server connect to the other?  A subscription that is not kept tells. */
+static bool
+can_reach(Side *side, Side *other)
+{
+	return try(side, fmt("BEGIN; CREATE SUBSCRIPTION instaid_move_probe CONNECTION %s"
+						 " PUBLICATION instaid_move_probe WITH (slot_name = NONE, create_slot = false,"
+						 " enabled = false, copy_data = false); ROLLBACK", literal(side, other->reach)));
 }
 
 /* Name all that would stop the move. */
@@ -413,15 +457,20 @@ check(void)
 	fault('-', fmt("the target needs %s of free disk or more, which is not checked", size));
 	faults_of(from, CHECK_SOURCE, shards, NULL);
 	dependants = query(from, DEPENDANTS, shards, NULL);
+	/* partitions and children are told above, with another cure */
 	for (int i = 0; i < PQntuples(dependants); i++)
-		fault('!', fmt("%s of the source uses the shards, and stays: drop it",
-					   PQgetvalue(dependants, i, 0)));
+		if (PQgetvalue(dependants, i, 1)[0] == 'f')
+			fault('!', fmt("%s of the source uses the shards, and stays: drop it",
+						   PQgetvalue(dependants, i, 0)));
 	PQclear(dependants);
-	if (strcmp(editions[0], editions[1]) != 0)
-		fault('!', fmt("the source has %s, and the target %s: install the same there, or in another"
-					   " database", editions[0], editions[1]));
+	if (strcmp(editions[0], editions[1]) != 0 && !is_mixed())
+		fault('!', fmt("the source has %s, and the target %s: install the same version there",
+					   editions[0], editions[1]));
 	else
 		faults_of(to, CHECK_TARGET, shards, ids);
+	if (is_mixed())
+		faults_of(from, CHECK_OTHER_EDITION, shards, NULL);
+	faults_of(to, CHECK_OWNERS, value(from, OWNERS, shards, NULL), NULL);
 	if (!by_dump)
 		faults_of(to, CHECK_SUBSCRIBER, NULL, NULL);
 	if (versions[1] / 10000 < versions[0] / 10000)
@@ -442,12 +491,13 @@ check(void)
 			fault('-', fmt("schema instaid of the %s belongs to %s: its functions run with your rights",
 						   side->name, owner));
 	}
-	if (!by_dump)
-		check_reach(to, from);
+	if (!by_dump && !can_reach(to, from))
+		fault('!', unreachable(to, from));
 	if (!one_way)
 	{
 		faults_of(to, CHECK_BACK_TARGET, NULL, NULL);
-		check_reach(from, to);
+		if (!can_reach(from, to))
+			fault('!', fmt("%s, or move with --one-way", unreachable(from, to)));
 	}
 	if (faults)
 		stop(IN_THE_WAY, fmt("%d thing%s in the way", faults, faults > 1 ? "s are" : " is"),
@@ -522,7 +572,9 @@ begin(void)
 	char	   *command = publication(from, to, "copying", false);
 
 	/* two runs with one shard in common have two locks */
-	run(from, "BEGIN; SELECT pg_advisory_xact_lock(hashtext('instaid-move'), -1)");
+	if (!try(from, "BEGIN; SELECT pg_advisory_xact_lock(hashtext('instaid-move'), -1)"))
+		stop_busy(from, "-1", "another move begins",
+				  "Wait for it, or end the session with pg_terminate_backend().");
 	other = value(from, "SELECT pubname FROM (" MARKS ") AS m LIMIT 1", shards, NULL);
 	if (!other)
 		other = value(to, "SELECT pubname FROM (" MARKS ") AS m LIMIT 1", shards, NULL);
@@ -551,7 +603,7 @@ run_patiently(Side *side, const char *sql, const char *what)
 	double		until = now() + max_wait;
 
 	run(side, "SET lock_timeout = '" PATIENCE "'");
-	while (!run_each(side, sql, shards, NULL))
+	while (!run_each(side, sql, shards, name))
 	{
 		if (now() > until)
 			stop(NOT_NOW, fmt("cannot %s", what), side->error,
@@ -659,9 +711,30 @@ dump(const char *section)
 	if (PQserverVersion(to->conn) < 170000
 		&& (key = strstr(text, "\nSET transaction_timeout = 0;")))
 		memcpy(key + 1, "--", 2);
+	/* there, the guards belong to the role that makes the shards */
+	for (char *at = text; (at = strstr(at, ".instaid_move_guard() OWNER TO ")); at++)
+	{
+		for (key = at; key > text && key[-1] != '\n';)
+			key--;
+		if (strncmp(key, "ALTER FUNCTION ", 15) == 0)
+			memcpy(key, "--", 2);
+	}
+	/* the SQL edition lacks this language; no body is looked at before _convert_shard() drops it */
+	for (char *at = text; is_mixed() && (at = strstr(at, "\n    LANGUAGE instaid ")); at++)
+		memcpy(at + 14, "plpgsql", 7);
 	PQclear(names);
 	free(args);
 	return text;
+}
+
+/* After a dump: undo what it has set, and let what it has made be shards of the target's edition. */
+static bool
+adapt(bool has_made_shards)
+{
+	return try(to, "SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;"
+			   " SET check_function_bodies = on; SET client_encoding = 'UTF8'")
+		&& (!has_made_shards || !is_mixed()
+			|| (run_each(to, CONVERT, shards, NULL) && run_each(to, DROP_OLD_FUNCTIONS, shards, NULL)));
 }
 
 /*
@@ -683,12 +756,10 @@ define(void)
 	text = dump("--schema-only");
 	step("dumped");
 	run(to, "BEGIN");
-	if (!try(to, text))
+	if (!try(to, text) || !adapt(true))
 		stop(DIFFERENT, "the definitions do not fit the target", to->error,
 			 "Create there what is missing, or have the pg_dump of the source's version first in PATH,"
 			 " and run the same command again, or --cancel.");
-	run(to, "SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;"
-		" SET check_function_bodies = on");
 	if (!run_each(to, FREEZE, shards, NULL))
 		stop(FAILED, "cannot freeze the shards on the target", to->error,
 			 "Run the same command again, or --cancel.");
@@ -717,10 +788,9 @@ set_connection(void)
 
 	if (PQntuples(same) == 0)
 	{
-		char	   *conninfo = literal(to, from->reach);
-
-		run(to, fmt("ALTER SUBSCRIPTION %s CONNECTION %s", name, conninfo));
-		PQfreemem(conninfo);
+		if (!can_reach(to, from))
+			stop(BROKEN, "cannot change the connection of the target", unreachable(to, from), NULL);
+		run(to, fmt("ALTER SUBSCRIPTION %s CONNECTION %s", name, literal(to, from->reach)));
 	}
 	PQclear(same);
 }
@@ -953,23 +1023,19 @@ drop_way_back(Side *f, Side *t)
 static void
 prepare_way_back(void)
 {
-	char	   *command,
-			   *conninfo = literal(from, to->reach);
-
 	drop_way_back(from, to);
-	command = publication(to, from, "prepared", one_way);
-	run(to, command);
+	run(to, publication(to, from, "prepared", one_way));
 	step("way back published");
 	if (!one_way)
 	{
 		create_slot(to);
 		step("way back slot");
-		run(from, fmt("CREATE SUBSCRIPTION %s CONNECTION %s PUBLICATION %s WITH (create_slot = false,"
-					  " slot_name = %s, copy_data = false, enabled = false)", name, conninfo, name,
-					  to->slot));
+		if (!try(from, fmt("CREATE SUBSCRIPTION %s CONNECTION %s PUBLICATION %s WITH (create_slot = false,"
+						   " slot_name = %s, copy_data = false, enabled = false)", name,
+						   literal(from, to->reach), name, to->slot)))
+			stop(FAILED, "cannot prepare the way back", unreachable(from, to),
+				 "Run the same command again.");
 	}
-	free(command);
-	PQfreemem(conninfo);
 	step("way back");
 	look();
 }
@@ -1079,9 +1145,7 @@ restore(const char *section)
 	bool		good = try(to, text);
 
 	free(text);
-	/* what the dump has set */
-	return good && try(to, "SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;"
-					   " SET check_function_bodies = on; SET client_encoding = 'UTF8'");
+	return good && adapt(strcmp(section, "--section=post-data") != 0);
 }
 
 /* Would the definitions arrive as they are?  This is seen before writes are refused. */
@@ -1159,6 +1223,7 @@ attempt(int *status, char **why)
 			   *refuse = guards(from, REFUSES),
 			   *pass = guards(to, LETS_PASS),
 			   *thaw = value(to, THAW, shards, "{}"),
+			   *reads = value(to, GIVE_BACK_READS, shards, NULL),
 			   *freeze = value(to, "SELECT COALESCE(string_agg(format("
 							   "'SELECT instaid.freeze_shard(%L)', s), ';'), 'SELECT')"
 							   " FROM unnest($1::text[]) AS s", frozen, NULL),
@@ -1224,9 +1289,12 @@ attempt(int *status, char **why)
 	/* what was created since: nobody may be creating, and both sides have the same */
 	if ((text = value(from, CREATORS, shards, NULL)))
 		return *why = fmt("session %s creates something in the schema", text), false;
-	if (!(result = try_query(from, "SELECT (" SEQUENCES "), EXISTS (" MISSING_GUARDS ")", shards, NULL)))
+	if (!(result = try_query(from, "SELECT p.*, EXISTS (" MISSING_GUARDS ") FROM (" POSITIONS ") AS p",
+							 shards, id_sequences())))
 		return *why = from->error, false;
-	if (PQgetvalue(result, 0, 1)[0] == 't')
+	if (PQgetvalue(result, 0, 1)[0] == 'f')
+		return *why = "the position of a sequence cannot be read", false;
+	if (PQgetvalue(result, 0, 2)[0] == 't')
 		return *why = "a table was created that has no guard", false;
 	if (compare_definitions())
 		return *status = DIFFERENT, *why = "the definitions differ", false;
@@ -1243,8 +1311,8 @@ attempt(int *status, char **why)
 	if (interrupted)
 		return *why = "interrupted", false;
 
-	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; %s; %s; %s; %s;"
-					 " %s", pass, thaw,
+	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; %s; %s; %s; %s; %s;"
+					 " %s", reads ? reads : "SELECT", pass, thaw,
 					 PQgetisnull(result, 0, 0) ? "SELECT" : PQgetvalue(result, 0, 0),
 					 freeze, by_dump ? publication(to, from, "switched", true) :
 					 fmt("ALTER SUBSCRIPTION %s DISABLE; ALTER SUBSCRIPTION %s SET (slot_name = NONE); %s",
@@ -1365,18 +1433,6 @@ switch_over(void)
 	look();
 }
 
-/* Does the copy of this side use its slot? */
-static bool
-is_active(Side *side)
-{
-	char	   *active = value(side, "SELECT true FROM pg_replication_slots WHERE slot_name = $1"
-							   " AND active", side->slot, NULL);
-	bool		is_used = active != NULL;
-
-	free(active);
-	return is_used;
-}
-
 /* After the switch: drop what has served, and start the way back.  Each part can be done again. */
 static void
 clean_up(void)
@@ -1402,7 +1458,9 @@ clean_up(void)
 			 * may set.  An earlier run can have enabled the subscription already.
 			 */
 			run(from, fmt("ALTER SUBSCRIPTION %s DISABLE", name));
-			for (double until = now() + 10; is_active(to) && now() < until;)
+			for (double until = now() + 10; now() < until
+				 && value(to, "SELECT true FROM pg_replication_slots WHERE slot_name = $1 AND active",
+						  to->slot, NULL);)
 				nap(0.05);
 			free(value(to, "SELECT pg_replication_slot_advance(slot_name, $2::pg_lsn)"
 					   " FROM pg_replication_slots WHERE slot_name = $1 AND NOT active"
@@ -1421,6 +1479,15 @@ clean_up(void)
 		run(to, mark(to, from, by_dump ? "back" : NOT_COMPARED, to->one_way));
 	}
 	look();
+}
+
+/* After the switch: what is read at the source would be old. */
+static void
+refuse_reads(void)
+{
+	run_patiently(from, REFUSE_READS, "refuse reads at the source");
+	step("reads refused");
+	say("%s: the source refuses reads, except by superusers and pg_read_all_data", shown);
 }
 
 /* Ask both sides the same, at the same time. */
@@ -1550,6 +1617,8 @@ dismantle(Side *f, Side *t)
 static void
 cancel(void)
 {
+	char	   *renamed;
+
 	if (is_switched())
 		stop(IN_THE_WAY, fmt("%s cannot be cancelled any more", shown),
 			 "It was switched, and the target serves it.",
@@ -1557,6 +1626,9 @@ cancel(void)
 			 to->one_way ? "--finish the move, and then move it with --from and --to exchanged." :
 			 "Bring it back with --reverse.");
 	refuse_other_way();
+	if ((renamed = value(from, RENAMED, shards, name)))
+		stop(IN_THE_WAY, fmt("the source has %s, and not %s", renamed, shown),
+			 "It was renamed since the move began.", "Rename it back, and run the same command again.");
 	if (to->sub)
 		check_copy(to);
 	if (is_stopping())
@@ -1635,6 +1707,8 @@ status(void)
 		Side	   *f = i ? to : from,
 				   *t = i ? from : to;
 
+		if (value(f, GIVE_BACK_READS, shards, NULL))
+			printf("  reads:   the %s refuses them, except by superusers and pg_read_all_data\n", f->name);
 		if (!f->has_slot)
 			continue;
 		result = query(f, SLOT, f->slot, NULL);
@@ -1660,8 +1734,12 @@ status(void)
 static void
 move(void)
 {
-	char	   *pass;
+	char	   *pass,
+			   *why;
 
+	if (refuses_reads && (why = value(from, CANNOT_REFUSE_READS, shards, NULL)))
+		stop(IN_THE_WAY, "this role cannot refuse reads", why,
+			 "Use a superuser, or leave out --refuse-reads.");
 	if (!is_switched())
 	{
 		refuse_other_way();
@@ -1691,6 +1769,10 @@ move(void)
 		if (by_dump && (to->sub || from->has_slot))
 			stop(USAGE, fmt("the move of %s has begun without --dump", shown), NULL,
 				 "Run it without --dump, or --cancel it.");
+		if (!by_dump && !is_moved(from) && !to->sub && !from->has_slot
+			&& value(from, BEGUN_BY_DUMP, shards, name))
+			stop(USAGE, fmt("the move of %s has begun with --dump", shown),
+				 is_stopping() ? "Writes are refused." : NULL, "Run it with --dump, or --cancel it.");
 		if (is_stopping())
 			take_back();
 		if (!(pass = guards(from, LETS_PASS)))
@@ -1729,6 +1811,8 @@ move(void)
 		}
 		switch_over();
 	}
+	if (refuses_reads)
+		refuse_reads();
 	if (is_state(to, "switched"))
 		clean_up();
 	if (is_state(to, NOT_COMPARED))
@@ -1792,36 +1876,13 @@ nothing_found(void)
 	stop(USAGE, "no move is under way between these databases", NULL, "Name the shards to move.");
 }
 
-/* The number of seconds that an option gives */
-static double
-seconds(const char *option, const char *text)
-{
-	char	   *end;
-	double		number = strtod(text, &end);
-
-	/* a NaN is not in this range, either */
-	if (end == text || *end || !(number >= 0 && number <= 86400))
-		stop(USAGE, fmt("--%s %s is not a number of seconds", option, text),
-			 "It must be between 0 and 86400.", NULL);
-	return number;
-}
-
-/* A second command is an error. */
-static void
-set_mode(Mode chosen)
-{
-	if (mode != MOVE)
-		stop(USAGE, "more than one command", NULL, "See --help.");
-	mode = chosen;
-}
-
 int
 main(int argc, char **argv)
 {
 	enum
 	{
 		O_FROM = 1000, O_TO, O_FROM_REACH, O_TO_REACH, O_WAIT, O_STOP, O_HOOK, O_REVERSE, O_ONE_WAY,
-		O_NO_VERIFY, O_TAKE_OVER, O_DUMP, O_HELP
+		O_NO_VERIFY, O_TAKE_OVER, O_DUMP, O_REFUSE_READS, O_HELP
 	};
 	static const struct option options[] = {
 		{"from", required_argument, NULL, O_FROM}, {"to", required_argument, NULL, O_TO},
@@ -1834,7 +1895,8 @@ main(int argc, char **argv)
 		{"status", no_argument, NULL, STATUS}, {"switch", no_argument, NULL, SWITCH},
 		{"verify", no_argument, NULL, VERIFY}, {"finish", no_argument, NULL, FINISH},
 		{"cancel", no_argument, NULL, CANCEL}, {"reverse", no_argument, NULL, O_REVERSE},
-		{"dump", no_argument, NULL, O_DUMP}, {"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
+		{"dump", no_argument, NULL, O_DUMP}, {"refuse-reads", no_argument, NULL, O_REFUSE_READS},
+		{"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
 	};
 	int			option;
 
@@ -1858,10 +1920,10 @@ main(int argc, char **argv)
 				to->reach = optarg;
 				break;
 			case O_WAIT:
-				max_wait = seconds("max-wait", optarg);
+				max_wait = number("max-wait", optarg, 0, 86400);
 				break;
 			case O_STOP:
-				max_stop = seconds("max-stop", optarg);
+				max_stop = number("max-stop", optarg, 0.001, 86400);
 				break;
 			case O_HOOK:
 				hook = optarg;
@@ -1878,6 +1940,9 @@ main(int argc, char **argv)
 			case O_TAKE_OVER:
 				take_over = true;
 				break;
+			case O_REFUSE_READS:
+				refuses_reads = true;
+				break;
 			case O_REVERSE:
 				reverse = true;
 				break;
@@ -1888,7 +1953,7 @@ main(int argc, char **argv)
 			case '?':
 				return USAGE;
 			default:
-				set_mode(option);
+				set_command(&mode, option);
 		}
 	if (!from->conninfo || !to->conninfo)
 		stop(USAGE, "--from and --to are needed", NULL, "See --help.");
@@ -1901,8 +1966,7 @@ main(int argc, char **argv)
 	{
 		Side		other = *from;
 
-		if (mode != MOVE)
-			stop(USAGE, "more than one command", NULL, "See --help.");
+		set_command(&mode, MOVE);
 		say("the way back: from here on, the source is what --to names");
 		from->conninfo = to->conninfo;
 		from->reach = to->reach;

@@ -72,7 +72,7 @@ typedef struct
 	Server	   *from,
 			   *to;
 	char	   *mark;			/* the name of its publication, or null */
-	enum {NEW, BEGUN, SWITCHED, MOVED} state;
+	enum {NEW, BEGUN, SWITCHED, UNCOMPARED, MOVED} state;
 	char	  **shards;
 	int			count;
 	double		size;
@@ -92,7 +92,11 @@ static int	shard_count;
 static Move *moves;
 static int	move_count;
 
-static enum {PRINT, RUN, CHECK, SHOW, UNDO} what = PRINT;
+enum
+{
+	PRINT, RUN, CHECK, SHOW, UNDO
+};
+static int	what = PRINT;
 static bool finishes = false;
 static bool keeps_way_back = true;
 static bool replicates = true;
@@ -305,8 +309,8 @@ read_moves(Server *server, bool are_switched)
 				   *state = PQgetvalue(found, i, 3),
 				   *name = PQgetvalue(found, i, 4);
 		bool		is_moved = strcmp(state, "back") == 0;
-		bool		is_target = is_moved || strcmp(state, "switched") == 0
-			|| strcmp(state, NOT_COMPARED) == 0;
+		bool		is_uncompared = strcmp(state, NOT_COMPARED) == 0;
+		bool		is_target = is_moved || is_uncompared || strcmp(state, "switched") == 0;
 		bool		is_left = strcmp(state, "left") == 0;
 		Server	   *other = find_server(PQgetvalue(found, i, 2));
 		Server	   *from = is_target ? other : server,
@@ -345,7 +349,7 @@ read_moves(Server *server, bool are_switched)
 		{
 			move = add_move(from, to);
 			move->mark = strdup(mark);
-			move->state = is_moved ? MOVED : are_switched ? SWITCHED : BEGUN;
+			move->state = is_moved ? MOVED : is_uncompared ? UNCOMPARED : are_switched ? SWITCHED : BEGUN;
 		}
 		/* both sides have a mark of it for a while */
 		for (int n = 0; n < move->count; n++)
@@ -633,7 +637,8 @@ is_wanted(Move *move)
 static void
 print_plan(void)
 {
-	static const char *const states[] = {"new", "begun", "switched, not cleaned up", "moved"};
+	static const char *const states[] = {"new", "begun", "switched, not cleaned up",
+	"moved, not compared", "moved"};
 	int			new_moves = 0;
 	int			to_move = 0;
 	int			moved = 0;
@@ -865,26 +870,6 @@ run_moves(void)
 	return first;
 }
 
-static int
-number(const char *option, const char *text, int most)
-{
-	char	   *end;
-	long		value = strtol(text, &end, 10);
-
-	if (*end || end == text || value < 1 || value > most)
-		stop(USAGE, fmt("%s is not a number for --%s", text, option), fmt("It is from 1 to %d.", most),
-			 "See --help.");
-	return (int) value;
-}
-
-static void
-choose(int chosen)
-{
-	if (what != PRINT)
-		stop(USAGE, "more than one command", NULL, "See --help.");
-	what = chosen;
-}
-
 int
 plan(int argc, char **argv)
 {
@@ -903,7 +888,8 @@ plan(int argc, char **argv)
 		{"one-way", no_argument, NULL, O_ONE_WAY}, {"dump", no_argument, NULL, O_DUMP},
 		{"max-wait", required_argument, NULL, O_PASS}, {"max-stop", required_argument, NULL, O_PASS},
 		{"on-switch", required_argument, NULL, O_PASS}, {"no-verify", no_argument, NULL, O_PASS},
-		{"take-over", no_argument, NULL, O_PASS}, {NULL, 0, NULL, 0}
+		{"take-over", no_argument, NULL, O_PASS}, {"refuse-reads", no_argument, NULL, O_PASS},
+		{NULL, 0, NULL, 0}
 	};
 	const char *file = NULL;
 	char	  **drained = calloc(argc + 1, sizeof(char *));
@@ -930,10 +916,10 @@ plan(int argc, char **argv)
 				weights = optarg;
 				break;
 			case O_JOBS:
-				jobs = number("jobs", optarg, 64);
+				jobs = number("jobs", optarg, 1, 64);
 				break;
 			case O_PER_MOVE:
-				per_move = number("per-move", optarg, 8192);
+				per_move = number("per-move", optarg, 1, 8192);
 				break;
 			case O_FINISH:
 				finishes = true;
@@ -953,12 +939,12 @@ plan(int argc, char **argv)
 			case '?':
 				return USAGE;
 			default:
-				choose(option);
+				set_command(&what, option);
 		}
 	if (!file)
 		stop(USAGE, "--plan needs --servers", NULL, "See --help.");
-	if (finishes && what != PRINT && what != RUN)
-		stop(USAGE, "more than one command", NULL, "See --help.");
+	if (finishes && what != RUN)
+		set_command(&what, PRINT);
 	read_servers(file);
 	for (int i = 0; i < drained_count; i++)
 	{
@@ -992,8 +978,7 @@ plan(int argc, char **argv)
 		{
 			got = value(side, "SELECT pg_try_advisory_lock(hashtext('instaid-move'), -2)", NULL, NULL);
 			if (got[0] != 't')
-				stop(BUSY, fmt("another plan is run with the %s", side->name),
-					 "A session of that server holds its lock.", "Wait for it.");
+				stop_busy(side, "-2", "another plan is run", "Wait for it, or end the session with pg_terminate_backend().");
 			free(got);
 		}
 		limits = query(side, LIMITS, NULL, NULL);

@@ -97,6 +97,30 @@ stop(int status, const char *what, const char *why, const char *next)
 	exit(status);
 }
 
+/* A second command is an error. */
+void
+set_command(int *command, int chosen)
+{
+	if (*command != 0)
+		stop(USAGE, "more than one command", NULL, "See --help.");
+	*command = chosen;
+}
+
+/* The number that an option gives; a whole one if the range begins with 1 */
+double
+number(const char *option, const char *text, double least, double most)
+{
+	char	   *end;
+	double		value = strtod(text, &end);
+
+	/* a NaN is not in this range, either */
+	if (end == text || *end || !(value >= least && value <= most)
+		|| (least == 1 && value != (int) value))
+		stop(USAGE, fmt("%s is not a number for --%s", text, option),
+			 fmt("It is from %g to %g.", least, most), "See --help.");
+	return value;
+}
+
 void
 prepare_session(Side *side, PGconn *conn)
 {

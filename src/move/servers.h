@@ -49,6 +49,10 @@ extern void say(const char *format,...) __attribute__((format(printf, 1, 2)));
 extern void stop(int status, const char *what, const char *why, const char *next)
 			__attribute__((noreturn));
 extern char *append(char *array, const char *element);
+extern void stop_busy(Side *side, const char *number, const char *what, const char *next)
+			__attribute__((noreturn));
+extern void set_command(int *command, int chosen);
+extern double number(const char *option, const char *text, double least, double most);
 extern double now(void);
 extern void nap(double seconds);
 

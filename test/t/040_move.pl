@@ -357,7 +357,7 @@ old('UPDATE insta5.counters SET n = 0; TRUNCATE insta5.photos, insta5.likes, ins
 $writers = Writers->start(3, 0.02, $old, $new);
 my @ending = ('detached', 'slots dropped', 'copy dropped', 'guards dropped');
 my @moving = grep { my $s = $_; !grep { $s eq $_ } @ending, 'served again', 'way back dropped',
-	'taken back', 'refreshed', 'comparing' } @steps;
+	'taken back', 'refreshed', 'comparing', 'reads refused' } @steps;
 my $n = killed_at_each('killed at each step', undef, undef, ['insta5'], 'begun', 'guards', 'slot',
 	'dumped', 'defined', 'enabled', 'refreshed', 'following',
 	grep { !/^(begun|guards|slot|dumped|defined|enabled|following)$/ } @moving);
@@ -817,6 +817,12 @@ fresh('listed', q{
 	ALTER TABLE insta5.t ADD CONSTRAINT crosses FOREIGN KEY (n) REFERENCES public.c NOT VALID;
 	CREATE TABLE public.p (n integer PRIMARY KEY) PARTITION BY LIST (n);
 	CREATE TABLE insta5.p1 PARTITION OF public.p DEFAULT;
+	CREATE TABLE insta5.q (n integer PRIMARY KEY) PARTITION BY LIST (n);
+	CREATE TABLE public.q1 PARTITION OF insta5.q DEFAULT;
+	CREATE TABLE public.r (n insta5.t, k integer) PARTITION BY HASH (k);
+	CREATE TABLE public.r1 PARTITION OF public.r FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+	CREATE FOREIGN DATA WRAPPER w; CREATE SERVER only_there FOREIGN DATA WRAPPER w;
+	CREATE FOREIGN TABLE insta5.far (n integer) SERVER only_there;
 	CREATE FUNCTION insta5.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
 	CREATE TRIGGER always AFTER INSERT ON insta5.t FOR EACH ROW EXECUTE FUNCTION insta5.f();
 	ALTER TABLE insta5.t ENABLE ALWAYS TRIGGER always;
@@ -832,9 +838,11 @@ is(im('--check-only', 'insta5'), 5, 'everything that would stop it, at once');
 for my $fault ("! .*'pending', is open", '! table insta5.nokey has no replica identity',
 	'! table insta5.late has no replica identity.* key that is not deferrable',
 	'! table insta5.u is unlogged', '! foreign key crosses of insta5.t refers to c',
-	'! p and its child insta5.p1', '! trigger always of insta5.t is ENABLE ALWAYS',
-	'! view v of the source',
-	'! shard ID 5 is schema other', '! the target lacks.*role only_here.*type mood',
+	'! p and its child insta5.p1', '! insta5.q and its child q1',
+	'! trigger always of insta5.t is ENABLE ALWAYS',
+	'! view v of the source', '! table r of', '! table r1 of',
+	'! shard ID 5 is schema other',
+	'! the target lacks.*role only_here, server only_there, type mood',
 	# from 16 on, this interval is one for each subscription
 	$new->pg_version < 16 ? '- wal_retrieve_retry_interval of the target is 5s' : (),
 	'- materialized view insta5.mv',
@@ -842,6 +850,7 @@ for my $fault ("! .*'pending', is open", '! table insta5.nokey has no replica id
 {
 	like($out =~ s/public\.//gr, qr/^  $fault/m, "... $fault");
 }
+is(() = $out =~ /^.*\bq1\b/mg, 1, '... and nothing that is part of one of these');
 is(left(), 'publication mine ' =~ s/publication mine/ /r =~ s/^ +$/ /r, '... nothing was changed');
 $_->safe_psql($db, 'ROLLBACK PREPARED $$pending$$') for $old;
 old('DROP ROLE IF EXISTS nobody; REVOKE SELECT ON insta5.t FROM only_here; DROP ROLE only_here');
@@ -916,7 +925,8 @@ my $waits = q{SELECT count(*) = 1 FROM pg_stat_activity
 my $first = started('insta5');
 $old->poll_query_until($db, $waits) or die;
 is(im('insta5'), 4, 'a second run');
-like($err, qr/another run is moving insta5\n.*Session \d+ of the source/, '... names the first');
+like($err, qr/another run is moving insta5 with the source\n.*Session \d+ of role \w+ holds/,
+	'... names the first');
 $first->{run}->kill_kill;
 is($old->poll_query_until($db, "SELECT count(*) = 0 FROM pg_locks WHERE locktype = 'advisory'
 	AND database = (SELECT oid FROM pg_database WHERE datname = '$db')"), 1,
@@ -970,6 +980,161 @@ is(left(), ' ', '... and nothing is left');
 		  . ' RETURNING n') . left(), "100\n1 ", '... with all rows, and nothing left');
 }
 
+# Reads are refused at the source, and come back with their rights
+fresh('reads', 'DROP SCHEMA insta5 CASCADE');
+$_->safe_psql($db, q{CREATE ROLE lead; CREATE ROLE member IN ROLE own;
+	CREATE ROLE mover LOGIN IN ROLE own;
+	GRANT CREATE ON DATABASE reads TO own, mover;
+	CREATE FUNCTION public.rows() RETURNS bigint LANGUAGE plpgsql AS
+	'BEGIN RETURN (SELECT count(*) FROM insta5.t); END'}) for $old, $new;
+old(q{SET ROLE own; CALL instaid.create_shards('insta%s', 5, 6);
+	CREATE TABLE insta5.t (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
+	INSERT INTO insta5.t (n) SELECT generate_series(1, 100); GRANT SELECT ON insta5.t TO PUBLIC;
+	CREATE FUNCTION insta5.rows() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM insta5.t';
+	GRANT CREATE ON SCHEMA insta5 TO lead; GRANT USAGE ON SCHEMA insta5 TO lead WITH GRANT OPTION;
+	RESET ROLE; SET ROLE lead; GRANT USAGE ON SCHEMA insta5 TO PUBLIC;
+	GRANT USAGE ON SCHEMA insta5 TO app WITH GRANT OPTION;
+	RESET ROLE; SET ROLE app; GRANT USAGE ON SCHEMA insta5 TO reader});
+my $rights = q{SELECT string_agg(COALESCE(nspacl, acldefault('n', nspowner))::text, ' '
+	ORDER BY nspname) FROM pg_namespace WHERE nspname ~ '^insta[0-9]'};
+my $granted = old($rights);
+my @read = ('SELECT count(*) FROM insta5.t', 'EXECUTE q', 'EXECUTE r', 'SELECT public.rows()',
+	'SELECT insta5.rows()', 'SELECT count(*) FROM t', 'COPY insta5.t TO STDOUT');
+# sessions of roles, with plans that they have made
+sub readers
+{
+	my ($node) = @_;
+	return map {
+		my $session = holds($node, "SET ROLE $_; SET search_path = insta5, public;
+			PREPARE q AS SELECT count(*) FROM insta5.t; PREPARE r AS SELECT count(*) FROM t");
+		my $role = $_;
+		$session->($_) for map { (@read) x 2 } 1 .. 3;
+		[ $role, $session ]
+	} 'own', 'member', 'app', 'reader';
+}
+# what each of them can read
+sub read_by
+{
+	return join ', ', map { my ($role, $session) = @$_;
+		map { "$role: $_" } grep { $session->($_) !~
+			/permission denied for schema insta5|"\w" does not exist/ } @read } @_;
+}
+my @readers = readers($old);
+my $cursor = holds($old, 'SET ROLE app; BEGIN; DECLARE c CURSOR FOR SELECT 1 FROM insta5.t');
+my $all_read = read_by(@readers);
+is(() = $all_read =~ /: /g, 4 * @read, 'roles that read');
+is(im({ at => 'switched' }, 'insta5', 'insta6', '--refuse-reads'), -1,
+	'killed when it is switched');
+is(read_by(@readers), $all_read, '... they still read');
+is(im({ at => 'reads refused' }, 'insta5', 'insta6', '--refuse-reads'), -1, 'killed again');
+is(read_by(@readers), '', '... reads are refused');
+is(im('insta5', 'insta6', '--refuse-reads'), 0, '... and the same command ends');
+like($out, qr/: the source refuses reads, except by superusers and pg_read_all_data\n/,
+	'... and says so');
+is($cursor->('FETCH c'), 1, '... an open cursor goes on');
+like($cursor->('SELECT 1 FROM insta5.t; ROLLBACK'), qr/permission denied for schema insta5/,
+	'... but reads nothing else');
+is(old('SELECT count(*) FROM insta5.t'), 100, '... a superuser reads');
+is(holds($old, 'GRANT pg_read_all_data TO lead; SET ROLE lead')->('TABLE insta5.t LIMIT 0'), '',
+	'... and a member of pg_read_all_data');
+is(new($rights), $granted, '... the target has the rights');
+is(read_by(readers($new)), $all_read, '... and is read');
+is(im('--status'), 0, '--status');
+like($out, qr/^  reads:   the source refuses them, except by superusers and pg_read_all_data$/m,
+	'... says it');
+new('INSERT INTO insta5.t (n) VALUES (1)');
+is($old->poll_query_until($db, 'SELECT count(*) = 101 FROM insta5.t'), 1,
+	'... the way back goes on');
+is(im('--verify'), 0, '... and is compared');
+is(im({ at => 'started' }, '--reverse', '--refuse-reads'), -1, 'back, and killed');
+is(read_by(@readers), '', '... reads are refused');
+is(im({ at => 'switched' }, '--reverse', '--refuse-reads'), -1, '... killed again');
+is(old($rights), $granted, '... the source has its rights, each from who has granted it');
+is(read_by(@readers), $all_read, '... and is read, by old sessions, too');
+is(im('--reverse', '--refuse-reads'), 0, '... and the same command ends');
+is(read_by(readers($new)), '', '... and the other side refuses reads');
+is(im('insta5', 'insta6'), 0, 'moved without the option');
+is(old($rights) . new($rights), $granted x 2, '... both sides have all rights');
+SKIP:
+{
+	skip 'the owner of a subscription is a superuser', 1 if $old->pg_version < 16;
+	old(q{ALTER SUBSCRIPTION instaid_move_5 SET (password_required = false);
+		ALTER SUBSCRIPTION instaid_move_5 OWNER TO mover});
+	pass('the way back belongs to another role');
+}
+{
+	my $grants = holds($old, 'BEGIN; GRANT USAGE ON SCHEMA insta6 TO reader');
+	my $run = started('--refuse-reads');
+	$old->poll_query_until($db, "SELECT count(*) > 0 FROM pg_stat_activity
+		WHERE query ~ 'REVOKE ALL' AND wait_event_type = 'Lock'") or die;
+	$grants->('COMMIT');
+	is(ended($run), 0, 'another session grants a right meanwhile');
+	like($run->{out}, qr/refuses reads/, '... reads are refused');
+	new('GRANT USAGE ON SCHEMA insta6 TO reader');
+	$granted = new($rights);
+}
+new('INSERT INTO insta5.t (n) VALUES (1)');
+is($old->poll_query_until($db, 'SELECT count(*) = 102 FROM insta5.t'), 1,
+	'... the way back goes on');
+is(read_by(@readers), '', '... for nobody else');
+is(im('--reverse'), 0, '... it goes back');
+is(old($rights) . new($rights), $granted x 2, '... with this right, too');
+is(im('--cancel'), 0, '... and ends');
+{
+	my @sides = map { $_->connstr($db) } $old, $new;
+	old('REVOKE USAGE ON SCHEMA insta5 FROM lead CASCADE');
+	for my $role ('own', 'mover')
+	{
+		@through{'from', 'to'} = map { "$_ user=$role" } @sides;
+		is(im('--dump', 'insta5', '--refuse-reads'), $role eq 'own' ? 5 : 0, "--dump as $role");
+		like($err, qr/this role cannot refuse reads\n.*own owns schema insta5/, '... is told')
+		  if $role eq 'own';
+	}
+	is(read_by(@readers), '', '... the owner cannot read');
+	is(holds($old, 'SET ROLE mover')->('SELECT count(*) FROM insta5.t'), 102,
+		'... but who has moved it');
+	is(im('--finish'), 0, '... it is finished');
+	%through = ();
+	is(left(), ' ', '... and nothing is left');
+}
+
+# Servers that reach each other in another way than the program
+fresh('reach');
+{
+	my $services = PostgreSQL::Test::Utils::tempdir . '/services';
+	append_to_file($services, join '', map { '[' . $_->name . "]\nhost=" . $_->host . "\nport="
+		. $_->port . "\ndbname=$db\n" } $old, $new);
+	local $ENV{PGSERVICEFILE} = $services;
+	my @reach = ('--source-for-target', $old->connstr($db), '--target-for-source',
+		$new->connstr($db));
+	@through{'from', 'to'} = map { 'service=' . $_->name } $old, $new;
+	is(im('insta5'), 5, 'servers that do not reach each other');
+	like($out, qr/the target's server cannot use the source: .*; give --source-for-target$/m,
+		'... are told the option');
+	is(im('insta5', @reach), 0, '... with it, they do');
+	is(im('--reverse'), 7, '--reverse without it');
+	like($err, qr/the target's server cannot .*; give --target-for-source, also with --reverse$/m,
+		'... is told, too');
+	is(im('--reverse', @reach), 0, '... with it, it goes');
+	is(im('--cancel'), 0, '... and ends');
+	%through = ();
+}
+
+# Any role can hold the lock of a move
+{
+	my $role = $old->connstr($db) . ' user=own';
+	my $psql = IPC::Run::start([ 'psql', '-Xqd', $role, '-c',
+			q{SELECT pg_advisory_lock(hashtext('instaid-move'), 5), pg_sleep(180)} ],
+		'>', \my $said);
+	$old->poll_query_until($db, "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory'
+		AND granted AND classid::bigint = hashtext('instaid-move')::bigint & 4294967295") or die;
+	is(im('insta5'), 4, 'a role without rights holds the lock');
+	like($err, qr/Session \d+ of role own holds its lock\..*\n.*--take-over/, '... and is named');
+	is(im('insta5', '--take-over'), 0, '... and is ended');
+	$psql->finish;
+	ends('taken');
+}
+
 # A way back that does not come to its end, and what the other direction then does
 fresh('astray');
 is(im('insta5'), 0, 'moved');
@@ -1019,7 +1184,11 @@ is(places() . left(), '- - ', '... with nothing left');
 fresh('renamed');
 is(im({ at => 'stopped', do => 'kill -9 $PPID' }, 'insta5'), -1, 'killed while writes are refused');
 old('ALTER SCHEMA insta5 RENAME TO insta6');
-is(im('--cancel'), 0, '... it can also be cancelled without the schema');
+is(im('--cancel'), 5, '... it is not cancelled while the schema has another name');
+like($err, qr/the source has insta6, and not insta5\n.*\n.*Rename it back/, '... which is told');
+old('ALTER SCHEMA insta6 RENAME TO insta5');
+is(im('--cancel'), 0, '... then it is');
+is(places() . left(), 'insta5 - ', '... and the source serves');
 
 # Two targets, and the other direction, at once
 fresh('twice');
@@ -1034,7 +1203,7 @@ is(im('insta5'), 5, '... nor back and forth');
 ($from, $to) = ($old, $new);
 is(im('--cancel'), 0, '... and it is cancelled');
 
-# The SQL edition, from edition to edition, and mixed
+# The SQL edition, and another version
 fresh('edition', undef, install => SqlEdition::changed());
 is(im('insta5'), 0, 'the SQL edition');
 is(places(), 'insta5 frozen insta5', '... serves on the target');
@@ -1047,55 +1216,10 @@ is(old("INSERT INTO insta5.t (n) VALUES (1); SELECT count(*), count(DISTINCT id)
 	'102|102', '... with all rows');
 is(im('--cancel'), 0, '... and ends');
 is(left(), ' ', '... with nothing left');
-$new->safe_psql('postgres', 'DROP DATABASE edition');
-$new->safe_psql('postgres', 'CREATE DATABASE edition');
-$new->safe_psql('edition', 'CREATE EXTENSION instaid');
-is(im('--check-only', 'insta5'), 5, 'from one edition to the other');
-like($out, qr/! the source has the SQL edition 1\.0, and the target the extension 1\.0/,
+old(q{COMMENT ON SCHEMA instaid_sql IS 'instaid 0.9, SQL edition'});
+is(im('--check-only', 'insta5'), 5, 'from another version');
+like($out, qr/! the source has the SQL edition 0\.9, and the target the SQL edition 1\.0/,
 	'... is refused');
-
-# To a server with the extension: the shard moves in its edition, and becomes one of the extension
-# there, as the page says, while clients write.  From there it moves to a database that had the
-# extension already.
-fresh('converted', $schema =~ s/SELECT instaid\.create_shard.*//r
-	=~ s/CREATE SEQUENCE insta5\.(\w+)/SELECT instaid.add_sequence('insta5', '$1')/r,
-	install => SqlEdition::changed());
-$new->safe_psql('postgres', 'CREATE DATABASE extended');
-$new->safe_psql('extended', q{CREATE EXTENSION instaid; SELECT instaid.create_shard('insta6', 6)});
-$writers = Writers->start(4, 0.01, $old, $new, $new->connstr('extended'));
-is(im('insta5', @slow), 0, 'the SQL edition, while clients write');
-{
-	my ($convert, $used, $drop) = section_blocks('docs/sql-edition.md', 'To the extension');
-	my ($file) = $convert->{text} =~ /^(\\i .*)/m;
-	my $said;
-	# a deadlock with clients can take the file, which the page says to repeat
-	for my $text ($convert->{text}, ($file) x 30)
-	{
-		$new->psql($db, $text, on_error_stop => 0, stderr => \$said);
-		note($said) if $said;
-		last if new(q{SELECT count(*) FROM instaid.audit() WHERE code = 'sql_edition_shard'}) eq 0;
-	}
-	is(new(q{SELECT schema_name, frozen FROM instaid.shards}), 'insta5|f',
-		'... becomes the extension on the target');
-	sleep(0.3);
-	is(im('--reverse'), 6, '... from which it does not go back');
-	is(im('--finish'), 0, '... --finish');
-	is(left(), ' ', '... and nothing is left');
-	new($drop->{text});
-}
-@through{'from', 'to'} = ($new->connstr($db), $new->connstr('extended'));
-is(im('insta5', @slow), 0, '... and moves to a database that had the extension');
-sleep(0.3);
-is(im('--finish'), 0, '... --finish');
-%through = ();
-$db = 'extended';
-$sum = $writers->stop($new);
-is($sum->{wrong}, '', "... none of $sum->{count} transactions is lost, and none came twice");
-is(join(' ', grep { !/^(55000|3F000|42P01|40P01)$/ } keys %{ $sum->{errors} }), '',
-	'... and the clients saw no other error than that of a frozen shard, and deadlocks');
-is(new(q{SELECT count(*) FROM (SELECT id < lag(id) OVER (PARTITION BY who ORDER BY n) AS less
-	FROM insta5.photos WHERE who > 0) AS s WHERE less}), 0, '... and IDs increase');
-is(new($left), '', '... and nothing is left');
 
 # Usage
 $db = 'edition';
@@ -1107,7 +1231,8 @@ for my $none ('nothing', 'no%')
 }
 is(im(), 2, 'no shard');
 is(im('--prepare', '--switch'), 2, 'two commands');
-is(im('--max-stop', $_, 'insta5'), 2, "--max-stop $_") for 'x', '1s', '-1', 'nan', '';
+is(im('--max-stop', $_, 'insta5'), 2, "--max-stop $_") for 'x', '1s', '-1', 'nan', '', '0';
+like($err, qr/0 is not a number for --max-stop\n.*from 0\.001 to 86400/, '... is told the range');
 is(im('--finish', 'insta5'), 0, 'nothing to finish');
 $from = $to;
 is(im('insta5'), 2, 'one database');

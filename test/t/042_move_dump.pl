@@ -189,6 +189,12 @@ my @steps = ('begun', 'guards', 'rehearsed', 'stopping', 'guarded', 'stopped', '
 	($from, $to) = ($old, $new);
 }
 
+is(im({ at => 'stopped' }, '--dump', 'insta5'), -1, 'killed while writes are refused');
+is(im('insta5'), 2, '... and continued without --dump');
+like($err, qr/the move of insta5 has begun with --dump\n.*Writes are ref.*\n.*Run it with --dump/,
+	'... which is told');
+is(im('--cancel'), 0, '... is cancelled');
+
 # What fails while writes are refused is taken back
 sub serves
 {
@@ -244,8 +250,10 @@ sql($old, $schema);
 IPC::Run::run([ 'instaid-move', '--from', $from->connstr($db), '--to', $to->connstr($db),
 		'--dump', '--check-only', 'insta5' ], '<', \undef, '>', \$out, '2>', \$err);
 is($? >> 8, 5, 'the SQL edition, by a superuser');
-like($out, qr/^  ! schema insta5 belongs to own, .* SQL edition .*: connect as own to both/m,
+like($out, qr/^  ! schema insta5 belongs to own, .* SQL edition .*: connect as own to the source$/m,
 	'... who is told whom to be');
+like($out, qr/^  ! the shards belong to own, .* SQL edition .*: connect as own to the target$/m,
+	'... on both sides');
 is(im('--dump', 'insta5'), 0, 'the SQL edition');
 is(places(), 'insta5 frozen insta5', '... serves on the target');
 is(sql($new, $sums), $before, '... with all rows');
