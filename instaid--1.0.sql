@@ -1796,14 +1796,16 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
                                    oidvectortypes(p.proargtypes)) AS f (signature)
     WHERE o.code IS NOT NULL
     UNION ALL
-    -- it was dropped, with CASCADE also from defaults
+    -- It was dropped, with CASCADE also from defaults.  A renamed one is found above.
     SELECT 'no_next_id', 'error', s.name, 'has no function next_id()',
            format('Let its owner run: CREATE FUNCTION %s.next_id() RETURNS bigint LANGUAGE instaid'
                   ' STRICT COST 1 AS ''as next_ids(integer, regclass)''; -- Then set the'
                   ' defaults again.', s.name)
     FROM instaid._audited_shards AS s
-    WHERE NOT EXISTS (SELECT FROM pg_proc AS p WHERE p.pronamespace = s.schema
-                                               AND p.proname = 'next_id' AND p.pronargs = 0)
+    WHERE NOT EXISTS (SELECT FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
+                      WHERE p.pronamespace = s.schema AND p.pronargs = 0
+                        AND (p.proname = 'next_id'
+                             OR l.lanname = 'instaid' AND p.proowner = s.owner))
     UNION ALL
     -- It is not frozen or watched, and its shard ID can be taken twice.
     SELECT 'sql_edition_shard', 'warning', quote_ident(n.nspname),
@@ -1948,6 +1950,10 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                              HAVING bool_and(l.relnamespace = n.oid)),
                             format('ALTER SEQUENCE %I.%I SET SCHEMA %s;', n.nspname, c.relname,
                                    s.name))
+                -- who owns its schema can drop it
+                WHEN n.oid = s.schema AND n.nspowner = s.owner
+                THEN format('If only this shard uses it: ALTER SEQUENCE %I.%I OWNER TO %I;',
+                            n.nspname, c.relname, pg_get_userbyid(s.owner))
                 ELSE 'Let its tables use a shard with a sequence of its own.' END),
         -- large tables need long to move to another shard
         ('shard_ends', CASE WHEN s.expires_at < now() THEN 'error' ELSE 'warning' END,
@@ -2033,20 +2039,23 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- CREATE TABLE ... (LIKE template INCLUDING ALL) keeps the template's shard and its CHECK.
     -- Tables of a frozen shard can use another one, for example with a later epoch.
     SELECT 'foreign_default', 'error', i.name,
-           format('its default uses the shard in schema %I', n.nspname) || COALESCE(
-               (SELECT format('; CHECK %s reads the shard ID and can refuse another',
-                              string_agg(quote_ident(k.conname), ', ' ORDER BY k.conname))
-                FROM pg_constraint AS k JOIN pg_depend AS d ON d.objid = k.oid
-                WHERE k.conrelid = i.relid AND k.contype = 'c' AND i.attnum = ANY (k.conkey)
-                  AND d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_proc'::regclass
-                  AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure
-                HAVING count(*) > 0), ''),
-           format('SELECT * FROM instaid.adopt_column(%L, %L); -- It refuses what others'
-                  ' could replace.', i.table_name, (parse_ident(i.column_name))[1])
+           concat(format('its default uses the shard in schema %I', n.nspname),
+                  '; CHECK ' || k.names || ' reads the shard ID and can refuse another'),
+           concat(CASE WHEN k.names IS NOT NULL
+                       THEN 'First let the owner of the table drop that CHECK, or let it admit'
+                            ' this shard. Then: ' END,
+                  format('SELECT * FROM instaid.adopt_column(%L, %L); -- It refuses what others'
+                         ' could replace.', i.table_name, (parse_ident(i.column_name))[1]))
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
                                             ELSE i.sequence_schema END
          JOIN pg_namespace AS n ON n.oid = o.schema
+         CROSS JOIN LATERAL (
+        SELECT string_agg(quote_ident(k.conname), ', ' ORDER BY k.conname)
+        FROM pg_constraint AS k JOIN pg_depend AS d ON d.objid = k.oid
+        WHERE k.conrelid = i.relid AND k.contype = 'c' AND i.attnum = ANY (k.conkey)
+          AND d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_proc'::regclass
+          AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure) AS k (names)
     WHERE o.schema <> i.schema AND NOT i.is_partition
     UNION ALL
     SELECT 'ticks', 'error', d.name,
@@ -2074,8 +2083,9 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           'Let its owner make it bigint, with instaid.adopt_column() or, if no table of another'
-           ' role refers to it or inherits it, ALTER TABLE. Both rewrite the table.'
+           'Let its owner make it bigint: with instaid.adopt_column() on the column that takes the'
+           ' IDs, which also widens references, or, if no table of another role refers to it or'
+           ' inherits it, with ALTER TABLE. Both rewrite the table.'
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace

@@ -88,6 +88,10 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                              HAVING bool_and(l.relnamespace = n.oid)),
                             format('ALTER SEQUENCE %I.%I SET SCHEMA %s;', n.nspname, c.relname,
                                    s.name))
+                -- who owns its schema can drop it
+                WHEN n.oid = s.schema AND n.nspowner = s.owner
+                THEN format('If only this shard uses it: ALTER SEQUENCE %I.%I OWNER TO %I;',
+                            n.nspname, c.relname, pg_get_userbyid(s.owner))
                 ELSE 'Let its tables use a shard with a sequence of its own.' END),
         -- large tables need long to move to another shard
         ('shard_ends', CASE WHEN s.expires_at < now() THEN 'error' ELSE 'warning' END,
@@ -173,20 +177,23 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     -- CREATE TABLE ... (LIKE template INCLUDING ALL) keeps the template's shard and its CHECK.
     -- Tables of a frozen shard can use another one, for example with a later epoch.
     SELECT 'foreign_default', 'error', i.name,
-           format('its default uses the shard in schema %I', n.nspname) || COALESCE(
-               (SELECT format('; CHECK %s reads the shard ID and can refuse another',
-                              string_agg(quote_ident(k.conname), ', ' ORDER BY k.conname))
-                FROM pg_constraint AS k JOIN pg_depend AS d ON d.objid = k.oid
-                WHERE k.conrelid = i.relid AND k.contype = 'c' AND i.attnum = ANY (k.conkey)
-                  AND d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_proc'::regclass
-                  AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure
-                HAVING count(*) > 0), ''),
-           format('SELECT * FROM instaid.adopt_column(%L, %L); -- It refuses what others'
-                  ' could replace.', i.table_name, (parse_ident(i.column_name))[1])
+           concat(format('its default uses the shard in schema %I', n.nspname),
+                  '; CHECK ' || k.names || ' reads the shard ID and can refuse another'),
+           concat(CASE WHEN k.names IS NOT NULL
+                       THEN 'First let the owner of the table drop that CHECK, or let it admit'
+                            ' this shard. Then: ' END,
+                  format('SELECT * FROM instaid.adopt_column(%L, %L); -- It refuses what others'
+                         ' could replace.', i.table_name, (parse_ident(i.column_name))[1]))
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
                                             ELSE i.sequence_schema END
          JOIN pg_namespace AS n ON n.oid = o.schema
+         CROSS JOIN LATERAL (
+        SELECT string_agg(quote_ident(k.conname), ', ' ORDER BY k.conname)
+        FROM pg_constraint AS k JOIN pg_depend AS d ON d.objid = k.oid
+        WHERE k.conrelid = i.relid AND k.contype = 'c' AND i.attnum = ANY (k.conkey)
+          AND d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_proc'::regclass
+          AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure) AS k (names)
     WHERE o.schema <> i.schema AND NOT i.is_partition
     UNION ALL
     SELECT 'ticks', 'error', d.name,
@@ -214,8 +221,9 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           'Let its owner make it bigint, with instaid.adopt_column() or, if no table of another'
-           ' role refers to it or inherits it, ALTER TABLE. Both rewrite the table.'
+           'Let its owner make it bigint: with instaid.adopt_column() on the column that takes the'
+           ' IDs, which also widens references, or, if no table of another role refers to it or'
+           ' inherits it, with ALTER TABLE. Both rewrite the table.'
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace

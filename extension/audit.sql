@@ -50,14 +50,16 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
                                    oidvectortypes(p.proargtypes)) AS f (signature)
     WHERE o.code IS NOT NULL
     UNION ALL
-    -- it was dropped, with CASCADE also from defaults
+    -- It was dropped, with CASCADE also from defaults.  A renamed one is found above.
     SELECT 'no_next_id', 'error', s.name, 'has no function next_id()',
            format('Let its owner run: CREATE FUNCTION %s.next_id() RETURNS bigint LANGUAGE instaid'
                   ' STRICT COST 1 AS ''as next_ids(integer, regclass)''; -- Then set the'
                   ' defaults again.', s.name)
     FROM instaid._audited_shards AS s
-    WHERE NOT EXISTS (SELECT FROM pg_proc AS p WHERE p.pronamespace = s.schema
-                                               AND p.proname = 'next_id' AND p.pronargs = 0)
+    WHERE NOT EXISTS (SELECT FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
+                      WHERE p.pronamespace = s.schema AND p.pronargs = 0
+                        AND (p.proname = 'next_id'
+                             OR l.lanname = 'instaid' AND p.proowner = s.owner))
     UNION ALL
     -- It is not frozen or watched, and its shard ID can be taken twice.
     SELECT 'sql_edition_shard', 'warning', quote_ident(n.nspname),

@@ -176,6 +176,7 @@ CREATE TABLE insta5.albums (id bigint PRIMARY KEY DEFAULT insta5.next_id(), titl
 CREATE TABLE insta5.songs (id bigint PRIMARY KEY DEFAULT insta5.next_id(),
     album_id bigint NOT NULL REFERENCES insta5.albums);
 CREATE VIEW insta5.titles AS SELECT id, title FROM insta5.albums;
+CREATE FUNCTION insta5.full_title(insta5.albums) RETURNS text LANGUAGE sql AS 'SELECT $1.title';
 INSERT INTO insta5.albums VALUES (instaid.make_id('2026-11-20 UTC', 5, 1), 'first');
 INSERT INTO insta5.songs (album_id) SELECT id FROM insta5.albums;
 CREATE ROLE reports;

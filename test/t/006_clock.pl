@@ -15,6 +15,7 @@ use Time::HiRes qw(sleep);
 use Clients;
 use Clock;
 use Docs;
+use SqlEdition;
 
 my $clock = Clock->new;
 my $node  = Clients::server('main', 'autovacuum = off', 'checkpoint_timeout = 1d');
@@ -230,6 +231,42 @@ is($node->safe_psql('postgres',
 		RETURNING id > (SELECT max(id) FROM insta5.photos)}),
 	't', '... and new IDs are above them');
 
+# The clock was seconds ahead, and reaches wrong IDs soon.  The same statements leave no row above
+# new IDs, in either edition.
+my $plain = SqlEdition::server('plain', $clock, 'autovacuum = off');
+SqlEdition::install($plain, 'm');
+for my $edition (
+	[ 'extension', $node, 'postgres', 'CREATE SEQUENCE insta5.likes_id_seq' ],
+	[ 'SQL edition', $plain, 'm', q{SELECT instaid.add_sequence('insta5', 'likes_id_seq')},
+		extra_params => [ '-U', 'dba' ] ])
+{
+	my ($name, $server, $database, $sequence, @role) = @$edition;
+	my $query = sub { return $server->safe_psql($database, $_[0], @role) };
+	$base += 3600;
+	$clock->set($base + 50);
+	$query->(qq{
+		SET client_min_messages = error;
+		DROP TABLE IF EXISTS insta5.photos, insta5.likes;
+		DROP SEQUENCE IF EXISTS insta5.likes_id_seq;
+		$sequence;
+		CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
+		CREATE TABLE insta5.likes (photo_id bigint REFERENCES insta5.photos ON UPDATE CASCADE,
+			id bigint PRIMARY KEY DEFAULT insta5.next_id('insta5.likes_id_seq'::regclass));
+		-- as if the clock had come to be wrong little by little
+		INSERT INTO insta5.photos SELECT instaid.make_id(clock_timestamp()
+			- n * interval '50 ms', 5, 1000) FROM generate_series(1, 1200) AS n;
+		INSERT INTO insta5.photos (n) SELECT generate_series(1, 2000);
+		INSERT INTO insta5.likes (photo_id) SELECT id FROM insta5.photos;});
+	$clock->set($base);
+	$query->($procedure->{text});
+	is($query->(q{
+		SELECT (SELECT max(id) < insta5.next_id() FROM insta5.photos),
+			(SELECT max(id) < insta5.next_id('insta5.likes_id_seq'::regclass) FROM insta5.likes),
+			(SELECT count(*) FROM insta5.photos JOIN insta5.likes ON photo_id = photos.id)}),
+		't|t|3200', "$name: no row is above new IDs");
+}
+
 $node->stop;
+$plain->stop;
 unlike(slurp_file($node->logfile), qr/TRAP:|XX000/, 'the server logged no error of its own');
 done_testing();

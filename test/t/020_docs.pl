@@ -235,15 +235,32 @@ $query->(q{
 	FROM generate_series(1, 130) AS n \gexec
 	CREATE SCHEMA other;
 	CREATE TABLE other.zz (photo_id bigint CONSTRAINT zz_key REFERENCES insta5.t130);
-	CREATE TABLE other.with_default (id bigint PRIMARY KEY DEFAULT insta5.next_id());});
+	CREATE TABLE other.with_default (id bigint PRIMARY KEY DEFAULT insta5.next_id());
+	CREATE TABLE insta5.parted (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+	CREATE TABLE other.part PARTITION OF insta5.parted DEFAULT;
+	CREATE TABLE other.child () INHERITS (insta5.t1);
+	CREATE MATERIALIZED VIEW other.report AS SELECT count(*) FROM insta5.t1;
+	CREATE TYPE insta5.mood AS ENUM ('good', 'bad');
+	CREATE DOMAIN insta5.my_mood AS insta5.mood;
+	CREATE TABLE other.moods (id bigint PRIMARY KEY, mood insta5.mood);
+	CREATE FUNCTION other.title(insta5.t1) RETURNS text LANGUAGE sql AS $$SELECT 'x'$$;
+	CREATE TABLE insta5.users (id bigint REFERENCES other.moods,
+		mood insta5.mood[] CHECK (mood <> '{}'));
+	CREATE VIEW insta5.bad_moods AS SELECT * FROM other.moods WHERE mood = 'bad';});
 my (undef, $detail) = run($app, 'BEGIN; DROP SCHEMA insta5 CASCADE; ROLLBACK', 'psql', '-Xq');
 like($detail, qr/and \d+ other objects/, 'DROP SCHEMA lists 100 objects');
 unlike($detail, qr/zz_key/, '... of which a key from another schema need not be one');
 my ($keys) = grep { /contype = 'f'/ }
   map { $_->{text} } section_blocks('docs/moving-a-shard.md', 'Before');
-is($query->($keys), 'zz_key|other.zz|insta5.t130', '... but the query of the page finds it');
-my ($defaults) = map { $_->{text} } section_blocks('docs/operations.md', 'Dropping a shard');
-is($query->($defaults), 'other.with_default|insta5.next_id()', '... and another one the default');
+is($query->($keys), "users_id_fkey|insta5.users|other.moods\nzz_key|other.zz|insta5.t130",
+	'... but the query of the page finds it');
+my ($outside) = map { $_->{text} } section_blocks('docs/operations.md', 'Dropping a shard');
+is($query->($outside), join("\n", 'column mood of table other.moods',
+		'constraint zz_key on table other.zz',
+		'default value for column id of table other.with_default',
+		'function other.title(insta5.t1)', 'rule _RETURN on materialized view other.report',
+		'table other.child', 'table other.part'),
+	'... and another one all that goes in other schemas');
 
 $query->(q{
 	CREATE SEQUENCE insta5.likes_id_seq;
