@@ -253,15 +253,18 @@
 	" FROM unnest(COALESCE(" acl ", acldefault('" kind "', " owner "))) AS a) END"
 #define IF_SAME(text) "CASE WHEN $2::boolean THEN " text " END"
 /*
- * A restored expression is written otherwise: its (a AND b) AND c is a AND b AND c, and its
- * (ARRAY['a'::varchar])::text[] is ARRAY[('a'::varchar)::text].  Pretty texts have no such parentheses,
- * and casts of arrays and of their elements are left out.  What has no pretty text is read without any
- * parentheses.
+ * A restored expression is written otherwise: its (a AND b) AND c is a AND b AND c, its
+ * (ARRAY['a'::varchar])::text[] is ARRAY[('a'::varchar)::text], and a column without a name that
+ * is NULL::integer has the name int4.  Pretty texts have no such parentheses.  The casts of arrays and of
+ * their elements are left out, and the name of a column after its cast.  What has no pretty
+ * text is read without any parentheses.
  */
 #define CAST "::[\\w.\"]+( varying| precision)?(\\([\\d,]+\\))?( with\\w* time zone)?"
-#define RESTORED(text) \
+#define NAMELESS(text) "regexp_replace(" text ", '(" CAST ") AS \"?\\w+\"?', '\\1', 'g')"
+#define CASTLESS(text) \
 	"regexp_replace(" text ", '(" CAST ")+(?=[],])|(?<=\\])" CAST "\\[\\]', '', 'g')"
-#define RESTORED_PLAIN(text) RESTORED("regexp_replace(" text ", '[()\\s]', '', 'g')")
+#define RESTORED(text) CASTLESS(NAMELESS(text))
+#define RESTORED_PLAIN(text) CASTLESS("regexp_replace(" NAMELESS(text) ", '[()\\s]', '', 'g')")
 #define OF_BOTH(oid, made) " AND ($3::text[] IS NULL OR " oid " NOT IN " made ")"
 #define IS_ID_SEQUENCE "COALESCE(format('%I.%I', n.nspname, c.relname) = ANY ($3::text[]), false)"
 /* a default, in which a sequence is not cast to the type of the SQL edition */
@@ -286,7 +289,8 @@
 	"  CASE WHEN c.relforcerowsecurity THEN 'forced' END," \
 	"  array_to_string(c.reloptions, ' '), " RESTORED_PLAIN("pg_get_partkeydef(c.oid)") "," \
 	"  pg_get_expr(c.relpartbound, c.oid)," \
-	"  CASE WHEN c.relkind IN ('v', 'm') THEN " IF_SAME("md5(" RESTORED("pg_get_viewdef(c.oid, true)") ")") " END," \
+	"  CASE WHEN c.relkind IN ('v', 'm') THEN " \
+	IF_SAME("md5(" RESTORED("pg_get_viewdef(c.oid, true)") ")") " END," \
 	"  (SELECT format('by %s%s', q.seqincrement, CASE WHEN q.seqcycle THEN ' cycle' END)" \
 	"   FROM pg_sequence AS q WHERE q.seqrelid = c.oid)," \
 	"  CASE WHEN " IS_ID_SEQUENCE " THEN NULL" \
@@ -310,11 +314,13 @@
 	"  AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c') AND a.attnum > 0 AND NOT a.attisdropped" \
 	OF_BOTH("c.oid", LOCKS) \
 	" UNION ALL SELECT concat_ws(' ', 'constraint'," \
-	"  format('%I.%I.%I', n.nspname, c.relname, k.conname), " RESTORED("pg_get_constraintdef(k.oid, true)") ")" \
+	"  format('%I.%I.%I', n.nspname, c.relname, k.conname)," \
+	"  " RESTORED("pg_get_constraintdef(k.oid, true)") ")" \
 	COMMENT_OF("pg_constraint", "k.oid") " FROM pg_constraint AS k JOIN pg_class AS c" \
 	"  ON c.oid = k.conrelid" OUR_CLASS " AND k.contype NOT IN ('t', 'n')" \
 	" UNION ALL SELECT concat_ws(' ', 'index of', format('%I.%I:', n.nspname, c.relname)," \
-	"  " RESTORED("pg_get_indexdef(i.indexrelid, 0, true)") ", CASE WHEN i.indisreplident THEN 'replica identity' END," \
+	"  " RESTORED("pg_get_indexdef(i.indexrelid, 0, true)") "," \
+	"  CASE WHEN i.indisreplident THEN 'replica identity' END," \
 	"  CASE WHEN NOT i.indisvalid THEN 'not valid' END)" \
 	"  FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid" OUR_CLASS \
 	" UNION ALL SELECT concat_ws(' ', 'trigger', c.relname || ':'," \
@@ -375,8 +381,8 @@
 	" UNION SELECT d.classid, d.objid FROM pg_depend AS d JOIN inside AS i" \
 	"  ON d.refclassid = i.c AND d.refobjid = i.o AND d.deptype IN ('n', 'a', 'i', 'P', 'S'))"
 /*
- * What of that is outside of the schemas, without types, indexes and constraints of
- * such a table; and whether it is a partition or child of one of theirs
+ * What of that is outside of the schemas, without types, indexes and constraints of such a table; and
+ * whether it is a partition or child of one of theirs
  */
 #define DEPENDANTS \
 	INSIDE ", whose (c, o) AS (SELECT CASE WHEN r.oid IS NULL THEN i.c ELSE 'pg_class'::regclass END," \

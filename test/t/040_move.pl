@@ -887,7 +887,8 @@ my @changed = (
 	[ 'index', q{DROP INDEX IF EXISTS insta5.i;
 		CREATE INDEX i ON insta5.w (n) WHERE state %s ('new', 'done')}, 'IN', 'NOT IN' ],
 	[ 'view', q{CREATE OR REPLACE VIEW insta5.v AS SELECT n FROM insta5.w
-		WHERE state IN ('new', 'old') AND (n BETWEEN 1 AND 3 AND n %s 2)}, '<>', '>' ],
+		WHERE state IN ('new', 'old') AND (n BETWEEN 1 AND 3 AND n %s 2)
+		AND NOT EXISTS (SELECT 1, n UNION ALL SELECT 2, NULL)}, '<>', '>' ],
 	[ 'policy', 'DROP POLICY IF EXISTS p ON insta5.w; CREATE POLICY p ON insta5.w USING (%s)',
 		q{(state NOT IN ('new', 'done') OR n = 1) AND n = 2},
 		q{state NOT IN ('new', 'done') OR (n = 1 AND n = 2)} ],
@@ -939,6 +940,11 @@ old('UPDATE insta5.t SET n = n + 1');
 is(im('--max-wait', 60), 0, 'a copy whose slot is gone is made again');
 like($out, qr/copying insta5\.t again/, '... which is told');
 like($out, qr/verified: 2 tables, 110 rows, the same/, '... with all rows');
+old('ALTER SUBSCRIPTION instaid_move_5 DISABLE');
+$new->poll_query_until($db, 'SELECT NOT bool_or(active) FROM pg_replication_slots') or die;
+new('SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots');
+is(im('--status'), 0, 'the slot of the way back is gone');
+like($out, qr/next:    --finish: the slot of the way back is lost\n/, '... and --status says so');
 ends('copied');
 
 # A slot that is lost; slots of table copies
