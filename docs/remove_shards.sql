@@ -1,8 +1,9 @@
 /* docs/remove_shards.sql */
 
 -- Columns with IDs go on without instaid, in both editions, as docs/operations.md describes: they
--- count on with the sequences of their shards, and the functions of the shards go.  Nothing is
--- dropped that something still uses, and no column.  Run it with psql.
+-- count on with the sequences of their shards, and the functions of the shards go, with those that
+-- do nothing but call next_id(), as adopt_shard() leaves them.  Nothing is dropped that something
+-- still uses, and no column.  Run it with psql.
 
 \set ON_ERROR_STOP on
 SET lock_timeout = '5 s';
@@ -29,6 +30,7 @@ DECLARE
     shard record;
     part record;
     largest bigint;
+    users text;
 BEGIN
     SELECT p.pronamespace AS schema, p.proowner::regrole AS owner, s.sequence, s.frozen INTO shard
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
@@ -51,6 +53,21 @@ BEGIN
         c.owner, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', c.table_name))
     FROM (SELECT DISTINCT c.relid, c.owner, c.table_name FROM pg_temp.columns AS c
           ORDER BY c.relid) AS c;
+    SELECT c.table_name, c.column_name, t.oid::regtype AS type,
+           pg_get_expr(d.adbin, d.adrelid) AS default_text INTO part
+    FROM pg_temp.columns AS c JOIN pg_attrdef AS d ON d.adrelid = c.relid
+         JOIN pg_attribute AS a ON a.attrelid = c.relid AND a.attnum = d.adnum
+                               AND quote_ident(a.attname) = c.column_name
+         JOIN pg_type AS t ON t.oid = a.atttypid AND t.typcategory <> 'N' LIMIT 1;
+    IF FOUND THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column %s.%s is of type %s', part.table_name, part.column_name,
+                             part.type),
+            DETAIL = format('Its default is %s. Its largest ID is not known.', part.default_text),
+            HINT = format('Give it another default, for example of a sequence that begins above'
+                          ' its IDs: ALTER TABLE %s ALTER %s SET DEFAULT ...;', part.table_name,
+                          part.column_name);
+    END IF;
     -- As the owner of the shard: any role can let a default pass a sequence of another one.
     FOR part IN SELECT DISTINCT c.sequence::regclass AS name FROM pg_temp.columns AS c
     LOOP
@@ -73,15 +90,25 @@ BEGIN
                                                 c.table_name, c.column_name,
                                                 c.sequence::regclass))
     FROM pg_temp.columns AS c;
-    PERFORM instaid._execute_as(shard.owner, format('DROP FUNCTION %s', string_agg(
-        format('%I.%I(%s)', schema_name, p.proname, pg_get_function_identity_arguments(p.oid)),
-        ', ')))
-    FROM pg_proc AS p
-    WHERE p.pronamespace = shard.schema AND p.proowner = shard.owner
-      AND (p.proname = 'next_id' AND p.pronargs = 0 OR p.proname IN ('next_id', 'next_ids')
-           AND (p.proargtypes[p.pronargs - 1] IN (
-                    'regclass'::regtype, to_regtype(format('%I.id_sequence', schema_name))))
-               IS TRUE);
+    BEGIN
+        PERFORM instaid._execute_as(shard.owner, format('DROP FUNCTION %s', string_agg(
+            format('%I.%I(%s)', schema_name, p.proname, pg_get_function_identity_arguments(p.oid)),
+            ', ')))
+        FROM pg_proc AS p
+        WHERE p.pronamespace = shard.schema AND p.proowner = shard.owner
+          AND (p.proname = 'next_id' AND p.pronargs = 0 OR p.proname IN ('next_id', 'next_ids')
+               AND (p.proargtypes[p.pronargs - 1] IN (
+                        'regclass'::regtype, to_regtype(format('%I.id_sequence', schema_name))))
+                   IS TRUE
+               -- of adopt_shard() and replace_copy()
+               OR replace(pg_get_function_sqlbody(p.oid), format('%I.next_id()', schema_name), '')
+                  ~ '^RETURN (CASE\s+WHEN .* THEN\s+ELSE NULL::bigint\s+END)?$');
+    EXCEPTION WHEN dependent_objects_still_exist THEN
+        GET STACKED DIAGNOSTICS users = PG_EXCEPTION_DETAIL;
+        RAISE dependent_objects_still_exist USING
+            MESSAGE = format('functions of shard %I are still used', schema_name), DETAIL = users,
+            HINT = 'Drop what uses them, or change it, and run this file again.';
+    END;
     PERFORM instaid._execute_as(shard.owner, format(
         'DROP DOMAIN %1$I.id_sequence; DROP VIEW IF EXISTS %1$I.id_sequence_lock', schema_name))
     WHERE to_regnamespace('instaid_sql') IS NOT NULL

@@ -12,14 +12,18 @@ DECLARE
     command text;
     is_dropped boolean := true;
     -- nothing of the edition is called, whose owner need not be trusted any more
-    shards text := (
-        SELECT string_agg(n.nspname, ', ')
-        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND n.nspname !~ '^pg_'
-          AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0);
+    shards text;
+    functions text;
 BEGIN
+    SELECT string_agg(DISTINCT n.nspname, ', '), string_agg(p.oid::regprocedure::text, ', ')
+    INTO shards, functions FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE p.proname ~ '^(sql_edition_)?next_ids?$' AND n.nspname !~ '^pg_'
+      AND strpos(p.prosrc, 'instaid_sql._') > 0;
     IF shards IS NOT NULL THEN
-        RAISE 'these shards are left: %', shards;
+        RAISE 'these shards are left: %', shards USING
+            DETAIL = 'Functions of this edition make their IDs: ' || functions,
+            HINT = 'If they were moved, drop the functions when sql-edition/dependants.sql shows'
+                   ' nothing that uses them.';
     END IF;
     WHILE is_dropped LOOP
         is_dropped := false;

@@ -82,9 +82,11 @@ BEGIN
 END $$;
 
 -- Say why a sequence cannot serve, unless the extension makes its IDs now.
--- The extension's adopt_shard() gives the sequence its range of ticks, and next_id() another
--- name.  A call that waited for that meanwhile ends here.  It has not looked at the sequence
--- yet: the first look keeps ALTER SEQUENCE out until the transaction ends.
+-- The extension gives the sequence its range of ticks, and next_id() another name.  A call that
+-- waited for that meanwhile ends here.  It has not looked at the sequence yet: the first look
+-- keeps ALTER SEQUENCE out until the transaction ends.
+-- The sequence of an adopted shard can be in any schema.  So this looks for the extension, and not
+-- by the snapshot of the transaction, which may not have it.
 CREATE OR REPLACE FUNCTION instaid_sql._refuse_unless_adopted(
     sequence regclass, options instaid_sql.sequence_options) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -92,12 +94,8 @@ DECLARE
     actual CONSTANT record := pg_sequence_parameters(sequence);
     main record;
 BEGIN
-    -- not by the snapshot of the transaction, which may not have the new function
     IF actual.minimum_value = 1
-       AND strpos(pg_get_functiondef(to_regprocedure(format(
-                      '%s.next_ids(integer, regclass)',
-                      (pg_identify_object('pg_class'::regclass, sequence, 0)).schema))),
-                  ' LANGUAGE instaid') > 0 THEN
+       AND to_regprocedure('instaid.next_id(regclass, integer, timestamptz)') IS NOT NULL THEN
         RETURN;
     END IF;
     SELECT n.nspname, c.relname INTO main
@@ -135,10 +133,19 @@ CREATE OR REPLACE FUNCTION instaid_sql._renumbered(
 DECLARE
     actual CONSTANT record := pg_sequence_parameters(sequence);
 BEGIN
-    -- the text of now, which the snapshot of a transaction may not have
+    -- The text of now, which the snapshot of a transaction may not have.  An adopted shard's
+    -- sequence can be in another schema; those of add_sequence() are in the shard's.
     IF actual <> options AND EXISTS (
-        SELECT FROM pg_class AS c JOIN pg_proc AS p ON p.pronamespace = c.relnamespace
-        WHERE c.oid = sequence AND p.proname = 'next_ids' AND p.prokind = 'f'
+        SELECT FROM pg_proc AS p
+        WHERE p.proname = 'next_ids' AND p.prokind = 'f'
+          AND pg_get_userbyid(p.proowner) = current_user
+          AND p.oid IN (
+              SELECT d.objid FROM pg_depend AS d
+              WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_class'::regclass
+                AND d.refobjid = sequence
+              UNION ALL
+              SELECT n.oid FROM pg_class AS c JOIN pg_proc AS n ON n.pronamespace = c.relnamespace
+              WHERE c.oid = sequence AND n.proname = 'next_ids')
           AND strpos(pg_get_functiondef(p.oid), actual::text) > 0)
     THEN
         RETURN instaid_sql._options((actual.maximum_value >> instaid_sql._sequence_bits()

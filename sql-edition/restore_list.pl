@@ -62,7 +62,9 @@ for my $function (@statements)
 	my ($maximum) = map { /\ACREATE SEQUENCE \Q$home.$sequence\E\n.* MAXVALUE (\d+)$/ms }
 	  @statements;
 	my $is_frozen = defined $maximum && $maximum < 2**53 - 1;
-	die "the sequence of shard $home is in schema $place\n" if $place ne $home;
+	die "the sequence of shard $home is in schema $place: "
+	  . "ALTER SEQUENCE $place.$sequence SET SCHEMA $home; Then repeat the dump.\n"
+	  if $place ne $home;
 	$is_shard{ plain($home) } = 1;
 	$is_made{ plain($home) . ' ' . plain($sequence) } = 1;
 	push @sql, sprintf "SELECT instaid.create_shard(%s, %d, timestamptz 'epoch' + '%s ms', %s);",

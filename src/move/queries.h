@@ -586,8 +586,9 @@
 
 /* to the other edition: what would go on with functions that it has not, and columns of its types */
 #define CHECK_OTHER_EDITION \
-	"SELECT format('!%s uses a function or the type of its shard, which the other edition makes anew: drop" \
-	" it, and create it again after --finish', pg_describe_object(d.classid, d.objid, d.objsubid))" \
+	"SELECT format('!%s uses a function or the type of its shard, which the other edition makes anew: %s" \
+	"drop it, and create it again after --finish', pg_describe_object(d.classid, d.objid, d.objsubid)," \
+	"  CASE d.classid WHEN 'pg_proc'::regclass THEN 'let no column default to it, ' END)" \
 	"  FROM pg_depend AS d WHERE d.deptype = 'n'" \
 	"  AND (d.refclassid = 'pg_proc'::regclass AND d.refobjid IN " MAKERS \
 	"   OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN " ARGUMENT_TYPES ")" \

@@ -60,9 +60,10 @@ sub while_inserting
 	return $sum;
 }
 
-# The published function
+# The published function, with a sequence in another schema
 as_dba(q{
-	CREATE SCHEMA insta5; CREATE SEQUENCE insta5.table_id_seq; CREATE SEQUENCE insta5.steps;
+	CREATE SCHEMA counters; CREATE SEQUENCE counters.table_id_seq; CREATE SCHEMA insta5;
+	CREATE SEQUENCE insta5.steps;
 	CREATE FUNCTION insta5.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
 	DECLARE
 		our_epoch bigint := 1314220021721;
@@ -70,7 +71,7 @@ as_dba(q{
 		now_millis bigint;
 		shard_id int := 5;
 	BEGIN
-		SELECT nextval('insta5.table_id_seq') % 1024 INTO seq_id;
+		SELECT nextval('counters.table_id_seq') % 1024 INTO seq_id;
 		SELECT FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) INTO now_millis;
 		result := (now_millis - our_epoch) << 23;
 		result := result | (shard_id << 10);
@@ -79,8 +80,8 @@ as_dba(q{
 	$$;
 	CREATE TABLE insta5.photos (began bigint DEFAULT nextval('insta5.steps'),
 		id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
-	GRANT USAGE ON SCHEMA insta5 TO app; GRANT INSERT, SELECT ON insta5.photos TO app;
-	GRANT USAGE ON ALL SEQUENCES IN SCHEMA insta5 TO app});
+	GRANT USAGE ON SCHEMA counters, insta5 TO app; GRANT INSERT, SELECT ON insta5.photos TO app;
+	GRANT USAGE ON ALL SEQUENCES IN SCHEMA counters, insta5 TO app});
 # with a key, the published function fails now and then by itself
 as_dba('ALTER TABLE insta5.photos DROP CONSTRAINT photos_pkey');
 as_dba('BEGIN;' . SqlEdition::changed() . 'COMMIT');
@@ -92,11 +93,11 @@ while_inserting('from the published function', sub {
 is(as_dba("SELECT count(*) FROM (SELECT FROM insta5.photos GROUP BY id
 	HAVING count(*) > 1 AND max(began) > $step) AS t"),
 	0, '... and no ID of the shard repeats another');
-is(SqlEdition::as_app($node, 'm', q{SELECT nextval('insta5.table_id_seq') > 0;
-	SELECT setval('insta5.table_id_seq', 1)}), 't 42501', 'roles keep nextval() alone');
-is(as_dba(q{SELECT count(*) FROM instaid.audit() WHERE object = 'insta5.table_id_seq'}), 0,
+is(SqlEdition::as_app($node, 'm', q{SELECT nextval('counters.table_id_seq') > 0;
+	SELECT setval('counters.table_id_seq', 1)}), 't 42501', 'roles keep nextval() alone');
+is(as_dba(q{SELECT count(*) FROM instaid.audit() WHERE object = 'counters.table_id_seq'}), 0,
 	'... and audit() finds nothing');
-as_dba('REVOKE ALL ON SEQUENCE insta5.table_id_seq FROM app');
+as_dba('REVOKE ALL ON SEQUENCE counters.table_id_seq FROM app');
 
 # Other shard IDs, above the old one and below it
 my @many = ("SELECT s, i, nextval('insta5.steps')"
@@ -136,8 +137,18 @@ as_dba(q{
 	CREATE INDEX codes_at ON insta6.codes (instaid.extract_timestamp(id));
 	CREATE VIEW insta6.today WITH (security_invoker, security_barrier = off) AS
 		SELECT * FROM insta6.photos WHERE instaid.created_between(id, 'today', 'infinity');
+	CREATE FUNCTION insta6.add(integer) RETURNS bigint LANGUAGE sql BEGIN ATOMIC
+		INSERT INTO insta6.likes (id, n) VALUES (insta6.next_id('insta6.likes_id_seq'), $1)
+		RETURNING id; END;
 	GRANT USAGE ON SCHEMA insta6 TO app; GRANT INSERT, SELECT ON insta6.photos, insta6.likes TO app;
-	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta6 TO app});
+	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta6 TO app;
+	-- a copy with another layout, which is replaced
+	CREATE SCHEMA insta7; CREATE SEQUENCE insta7.ids;
+	CREATE FUNCTION insta7.made(OUT result bigint) LANGUAGE plpgsql AS $$ BEGIN
+		result := (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+			- 1577836800000) << 22 | nextval('insta7.ids') % 4096; END $$;
+	CREATE TABLE insta7.photos (id bigint PRIMARY KEY DEFAULT insta7.made());
+	SELECT instaid.replace_copy('insta7.made()', 7)});
 # a shard that cannot be moved does not stop the others
 $node->safe_psql('m', q{SET ROLE dba; SELECT instaid.create_shard('insta1', 1); RESET ROLE;
 	ALTER SEQUENCE insta1.table_id_seq OWNER TO app;
@@ -176,7 +187,7 @@ is($node->safe_psql('m', q{SELECT object FROM instaid.audit()
 my $cure = 'Move it with sql-edition/to_extension.sql of that edition.';
 is($node->safe_psql('m', q{
 	SELECT object, cure FROM audited WHERE code = 'sql_edition_shard' ORDER BY 1}),
-	join("\n", map { "insta$_|$cure" } 1, 2, 5, 6),
+	join("\n", map { "insta$_|$cure" } 1, 2, 5, 6, 7),
 	'audit() of the extension knows the shards before');
 is($node->safe_psql('m', q{
 	GRANT CREATE ON SCHEMA instaid_sql TO app;
@@ -207,10 +218,25 @@ is($node->safe_psql('m', q{
 # Following docs/sql-edition.md loses nothing: the query names what uses the old functions, and the
 # drop fails as a whole before its commands have run.
 my ($query, $drop) = map { slurp_file("sql-edition/$_.sql") } 'dependants', 'drop';
+sub commands
+{
+	return map { /^([^|]+)\|dba\|(.*)/s } split /\n(?=\w[^|\n]+\|)/, $node->safe_psql('m', $query);
+}
+my $call = 'SELECT insta6.add(1) > 0; INSERT INTO insta7.photos DEFAULT VALUES RETURNING id > 0';
+is($node->safe_psql('m', $call), "t\nt", 'functions with a parsed body go on');
+my %old = commands();
+is(join(', ', grep { /function/ } sort keys %old),
+	'function insta6.add(integer), function insta7.made()',
+	'... and use the old functions, as the page tells');
+like(($node->psql('m', $drop))[2], qr/ERROR:  these shards are left: insta5, insta6, insta7
+DETAIL:  .*: insta\d\.sql_edition_next_id\(.*\nHINT:  .*sql-edition\/dependants\.sql/,
+	'... without which nothing is dropped');
+$node->safe_psql('m', join ';', 'SET ROLE dba', @old{ grep { /function/ } keys %old });
 $node->safe_psql('m', q{
 	DROP FUNCTION insta5.sql_edition_next_id, insta5.sql_edition_next_ids,
-		insta6.sql_edition_next_id, insta6.sql_edition_next_ids;
-	DROP DOMAIN insta5.id_sequence, insta6.id_sequence;
+		insta6.sql_edition_next_id, insta6.sql_edition_next_ids,
+		insta7.sql_edition_next_id, insta7.sql_edition_next_ids;
+	DROP DOMAIN insta5.id_sequence, insta6.id_sequence, insta7.id_sequence;
 	DROP SCHEMA instaid_sql_edition_tickets;
 	INSERT INTO insta6.codes (id) SELECT id FROM insta6.photos ORDER BY id DESC LIMIT 10;
 	-- the owner of the edition is no superuser, who may not trust this role any more
@@ -248,8 +274,7 @@ like(($node->psql('m', $drop))[2],
 	'... the old schemas are not dropped before these are created again');
 $node->safe_psql('m', q{GRANT CREATE ON SCHEMA public TO app; SET ROLE app;
 	CREATE FUNCTION public.concat(text, text) RETURNS text LANGUAGE sql RETURN $1 || ' planted'});
-my %command = map { /^([^|]+)\|dba\|(.*)/s } split /\n(?=\w[^|\n]+\|)/,
-  $node->safe_psql('m', $query);
+my %command = commands();
 is(join(', ', sort keys %command), join(', ', 'constraint codes_id_check on table insta6.codes',
 	'default value for column code of table insta6.codes',
 	'default value for column shard of table insta6.codes', 'index insta6.codes_at',
@@ -262,10 +287,11 @@ $node->safe_psql('m', q{
 		RETURN instaid_sql_edition.to_shortcode(7);
 	CREATE DOMAIN insta6.odd AS bigint CHECK (instaid_sql_edition.to_shortcode(VALUE) <> '');
 	CREATE POLICY old ON insta6.codes USING (instaid_sql_edition.to_shortcode(id) <> '')});
-is($node->safe_psql('m', $query), join("\n", 'constraint odd_check||', 'function insta6.uses()||',
-	'policy old on table insta6.codes||'), '... but for what has no command');
-$node->safe_psql('m', q{DROP FUNCTION insta6.uses; DROP DOMAIN insta6.odd;
-	DROP POLICY old ON insta6.codes});
+my ($odd, $uses, $policy) = split /\n(?=function|policy)/, $node->safe_psql('m', $query);
+is("$odd, $policy", 'constraint odd_check||, policy old on table insta6.codes||',
+	'... but for what has no command');
+$node->safe_psql('m', ($uses =~ s/.*?\|.*?\|//r)
+	. 'DROP DOMAIN insta6.odd; DROP POLICY old ON insta6.codes');
 is($node->safe_psql('m', $drop) . kept(), $kept, '... with which nothing is lost');
 is($node->safe_psql('m', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'dba'}), 'f',
 	'... and no code of the owner of the edition has run');
@@ -275,6 +301,7 @@ is($node->safe_psql('m', q{
 	SELECT count(*) FROM instaid.audit() WHERE code ~ 'sql_edition';
 	INSERT INTO insta6.likes (n) VALUES (2) RETURNING instaid.extract_shard_id(id)}), "0\n0\n6",
 	'the old functions can go');
+is($node->safe_psql('m', $call), "t\nt", '... and those with a parsed body go on');
 like(($node->psql('m', 'INSERT INTO insta6.codes VALUES (1)'))[2], qr/codes_id_check/,
 	'... and a check goes on');
 
@@ -301,6 +328,11 @@ my $last = $node->safe_psql('m', 'SELECT max(id) FROM insta6.photos');
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('m') ],
 	'a dump of the extension');
+my $cures = `make -s sql-edition-restore-list DUMP=$dump 2>&1`;
+like($cures, qr/^the sequence of shard insta5 is in schema counters: (ALTER SEQUENCE .*;)/,
+	'... of a shard whose sequence is in another schema is refused');
+$node->safe_psql('m', $cures =~ /: (ALTER SEQUENCE .*;)/);
+$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('m') ], '... with the cure');
 $node->safe_psql('postgres', 'CREATE DATABASE back');
 $node->safe_psql('back', SqlEdition::changed());
 my $list = `make -s sql-edition-restore-list DUMP=$dump`;

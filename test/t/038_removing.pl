@@ -64,6 +64,19 @@ for my $name ('extension', 'SQL')
 			? 'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta4, insta5 TO app, bob'
 			: 'GRANT USAGE ON ALL SEQUENCES IN SCHEMA insta4, insta5 TO app, bob')), '',
 		'two shards');
+	unlike(run_as($node, $owner, 'm', q{
+		CREATE SCHEMA insta3; CREATE SEQUENCE insta3.ids;
+		CREATE FUNCTION insta3.id_generator(OUT result bigint) LANGUAGE plpgsql AS $$ BEGIN
+			result := (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+				- 1314220021721) << 23 | (3 << 10) | nextval('insta3.ids') % 1024; END $$;
+		CREATE FUNCTION insta3.another(shard bigint DEFAULT 3) RETURNS bigint LANGUAGE plpgsql AS $$
+			BEGIN RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+				- 1314220021721) << 23 | (shard << 10) | nextval('insta3.ids') % 1024; END $$;
+		CREATE TABLE insta3.users (id bigint PRIMARY KEY DEFAULT insta3.id_generator());
+		CREATE TABLE insta3.posts (id bigint PRIMARY KEY DEFAULT insta3.another());
+		CALL instaid.adopt_shards();
+		INSERT INTO insta3.users SELECT; INSERT INTO insta3.posts SELECT}),
+		qr/ERROR/, '... and an adopted one with functions of other names');
 
 	# what there is of the second shard: the rows of before, defaults, functions
 	my $rows = q{
@@ -104,6 +117,17 @@ for my $name ('extension', 'SQL')
 			CREATE INDEX ON bobs.child ((bobs.gain()))},
 			qr/^(?!.*code of bob)(?=.*DETAIL:  .*table insta5\.parent depends)/s,
 			'RESET ROLE; DROP TABLE insta5.parent CASCADE; DROP FUNCTION bobs.gain' ],
+		[ 'IDs in a text', q{
+			CREATE TABLE insta5.words (id text DEFAULT 'p' || insta5.next_id());
+			INSERT INTO insta5.words DEFAULT VALUES},
+			qr/ERROR:  column insta5\.words\.id is of type text
+DETAIL:  .*'p'.*\nHINT:  .*ALTER TABLE insta5\.words ALTER id SET DEFAULT/,
+			'DROP TABLE insta5.words' ],
+		[ 'a function that calls next_id()', q{CREATE FUNCTION insta5.add() RETURNS bigint
+			LANGUAGE sql RETURN insta5.next_id() + 1},
+			qr/ERROR:  functions of shard insta5 are still used
+DETAIL:  function insta5\.add\(\) depends .*\nHINT:  (?!.*CASCADE).*again/,
+			'DROP FUNCTION insta5.add' ],
 		[ 'an open INSERT', 'BEGIN; INSERT INTO insta5.photos (n) VALUES (3)',
 			qr/ERROR:  canceling statement due to lock timeout/, 'ROLLBACK' ],
 		[ 'a frozen shard', q{SELECT instaid.freeze_shard('insta5')},
@@ -132,6 +156,12 @@ for my $name ('extension', 'SQL')
 			AND nspname <> 'instaid_tickets';
 		SELECT count(*) FROM pg_extension WHERE extname = 'instaid'}), '0', '... really');
 	is($node->safe_psql('m', $rows), (split /\n/, $before)[0], '... with all rows');
+	is(run_as($node, $owner, 'm', q{SELECT count(*) FROM pg_proc
+			WHERE pronamespace = 'insta3'::regnamespace;
+		SELECT max(id) AS largest FROM (TABLE insta3.users UNION ALL TABLE insta3.posts) AS r \gset
+		INSERT INTO insta3.posts SELECT RETURNING id - :largest;
+		INSERT INTO insta3.users SELECT RETURNING id - :largest}), "0\n1\n2\n",
+		'... and what was adopted counts on');
 	my $largest = $node->safe_psql('m', q{SELECT max(id)
 		FROM (SELECT id FROM insta5.photos UNION SELECT id FROM insta5.notes) AS r});
 	is(run_as($node, 'app', 'm', $insert x 3), '', '... and the role inserts');

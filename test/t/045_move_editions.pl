@@ -424,12 +424,22 @@ is(im('--finish'), 0, '... --finish');
 
 fresh('x_sql', 'SQL', 'extension', shard('SQL') . q{;
 	CREATE VIEW insta5.takes AS SELECT insta5.next_id() AS id;
-	CREATE TABLE insta5.named (id bigint PRIMARY KEY, name insta5.id_sequence)});
-is(im('--check-only', 'insta5'), 5, 'what would stop a move to the extension');
+	CREATE TABLE insta5.named (id bigint PRIMARY KEY, name insta5.id_sequence);
+	CREATE FUNCTION insta5.taken() RETURNS bigint LANGUAGE sql BEGIN ATOMIC
+		SELECT insta5.next_id(); END;
+	CREATE SCHEMA insta9; CREATE SEQUENCE insta9.ids;
+	CREATE FUNCTION insta9.made() RETURNS bigint LANGUAGE sql RETURN nextval('insta9.ids');
+	CREATE TABLE insta9.t (id bigint PRIMARY KEY DEFAULT insta9.made());
+	SELECT instaid.replace_copy('insta9.made()', 9)});
+is(im('--check-only', 'insta5', 'insta9'), 5, 'what would stop a move to the extension');
 like($out, qr/^  ! $_/m, "... $_") for 'rule _RETURN on view insta5\.takes uses a function',
-  'column name of table insta5\.named uses';
+  'column name of table insta5\.named uses', 'function insta5\.taken\(\) uses',
+  'function insta9\.made\(\) uses .*: let no column default to it, drop it,';
 unlike($out, qr/insta5\.(photos|likes|far|events)/, '... and nothing else');
-sql($old, 'DROP VIEW insta5.takes; DROP TABLE insta5.named');
+sql($old, 'DROP VIEW insta5.takes; DROP TABLE insta5.named; DROP FUNCTION insta5.taken;
+	ALTER TABLE insta9.t ALTER id SET DEFAULT insta9.next_id(); DROP FUNCTION insta9.made');
+is(im('--check-only', 'insta5', 'insta9'), 0, '... without all that, nothing is in the way');
+sql($old, 'DROP SCHEMA insta9 CASCADE');
 
 # A plan, with a shard that was adopted
 sql($old, q{
