@@ -1666,6 +1666,14 @@ finish(void)
 	say("%s: finished, only the %s has it", shown, to->name);
 }
 
+/* Is the slot of a move from here dropped, or without its WAL? */
+static bool
+is_lost(Side *side)
+{
+	return !value(side, "SELECT true FROM pg_replication_slots WHERE slot_name = $1"
+				  " AND wal_status <> 'lost'", side->slot, NULL);
+}
+
 /* The state in words, and what to do next */
 static void
 status(void)
@@ -1681,7 +1689,8 @@ status(void)
 			"moved, the target serves it";
 		next = is_state(to, "switched") ? "run the command again, to its end" :
 			is_state(to, NOT_COMPARED) ? "run the command again, which compares the rows" :
-			to->one_way ? "--finish" : "--finish, or --reverse";
+			to->one_way ? "--finish" :
+			is_lost(to) ? "--finish: the slot of the way back is lost" : "--finish, or --reverse";
 	}
 	else if (is_other_way())
 	{
@@ -1692,7 +1701,8 @@ status(void)
 	{
 		state = is_stopping() ? "stopping: the source refuses writes" :
 			to->sub && to->enabled ? "the target follows" : "being copied";
-		next = "run the command again or --switch, or --cancel";
+		next = to->sub && is_lost(from) ? "the slot of the source is lost: --cancel, and begin again" :
+			"run the command again or --switch, or --cancel";
 	}
 	else
 	{

@@ -252,13 +252,25 @@
 	"CASE WHEN $2::boolean THEN (SELECT string_agg(a::text, ' ' ORDER BY a::text COLLATE \"C\")" \
 	" FROM unnest(COALESCE(" acl ", acldefault('" kind "', " owner "))) AS a) END"
 #define IF_SAME(text) "CASE WHEN $2::boolean THEN " text " END"
+/*
+ * A restored expression is written otherwise: its (a AND b) AND c is a AND b AND c, its
+ * (ARRAY['a'::varchar])::text[] is ARRAY[('a'::varchar)::text], and a column without a name that
+ * is NULL::integer has the name int4.  Pretty texts have no such parentheses.  The casts of arrays and of
+ * their elements are left out, and the name of a column after its cast.  What has no pretty
+ * text is read without any parentheses.
+ */
+#define CAST "::[\\w.\"]+( varying| precision)?(\\([\\d,]+\\))?( with\\w* time zone)?"
+#define NAMELESS(text) "regexp_replace(" text ", '(" CAST ") AS \"?\\w+\"?', '\\1', 'g')"
+#define CASTLESS(text) \
+	"regexp_replace(" text ", '(" CAST ")+(?=[],])|(?<=\\])" CAST "\\[\\]', '', 'g')"
+#define RESTORED(text) CASTLESS(NAMELESS(text))
+#define RESTORED_PLAIN(text) CASTLESS("regexp_replace(" NAMELESS(text) ", '[()\\s]', '', 'g')")
 #define OF_BOTH(oid, made) " AND ($3::text[] IS NULL OR " oid " NOT IN " made ")"
 #define IS_ID_SEQUENCE "COALESCE(format('%I.%I', n.nspname, c.relname) = ANY ($3::text[]), false)"
 /* a default, in which a sequence is not cast to the type of the SQL edition */
 #define DEFAULT \
-	"CASE WHEN $3::text[] IS NULL THEN pg_get_expr(e.adbin, e.adrelid) ELSE regexp_replace(" \
-	"pg_get_expr(e.adbin, e.adrelid), format('[(](''(?:[^'']|'''')*''::regclass)[)]::%s[.]id_sequence'," \
-	" regexp_replace(quote_ident(n.nspname), '(\\W)', '\\\\\\1', 'g')), '\\1', 'g') END"
+	RESTORED("replace(pg_get_expr(e.adbin, e.adrelid, true)," \
+			 " CASE WHEN $3::text[] IS NOT NULL THEN format('::%I.id_sequence', n.nspname) ELSE '' END, '')")
 #define COMMENT_OF(catalog, oid) \
 	" || COALESCE(' comment ' || quote_literal(obj_description(" oid ", '" catalog "')), '')"
 #define OUR_CLASS \
@@ -275,9 +287,10 @@
 	"  CASE WHEN c.relpersistence <> 'p' THEN 'persistence ' || c.relpersistence::text END," \
 	"  CASE WHEN c.relrowsecurity THEN 'row security' END," \
 	"  CASE WHEN c.relforcerowsecurity THEN 'forced' END," \
-	"  array_to_string(c.reloptions, ' '), pg_get_partkeydef(c.oid)," \
+	"  array_to_string(c.reloptions, ' '), " RESTORED_PLAIN("pg_get_partkeydef(c.oid)") "," \
 	"  pg_get_expr(c.relpartbound, c.oid)," \
-	"  CASE WHEN c.relkind IN ('v', 'm') THEN " IF_SAME("md5(pg_get_viewdef(c.oid))") " END," \
+	"  CASE WHEN c.relkind IN ('v', 'm') THEN " \
+	IF_SAME("md5(" RESTORED("pg_get_viewdef(c.oid, true)") ")") " END," \
 	"  (SELECT format('by %s%s', q.seqincrement, CASE WHEN q.seqcycle THEN ' cycle' END)" \
 	"   FROM pg_sequence AS q WHERE q.seqrelid = c.oid)," \
 	"  CASE WHEN " IS_ID_SEQUENCE " THEN NULL" \
@@ -301,31 +314,35 @@
 	"  AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c') AND a.attnum > 0 AND NOT a.attisdropped" \
 	OF_BOTH("c.oid", LOCKS) \
 	" UNION ALL SELECT concat_ws(' ', 'constraint'," \
-	"  format('%I.%I.%I', n.nspname, c.relname, k.conname), pg_get_constraintdef(k.oid))" \
+	"  format('%I.%I.%I', n.nspname, c.relname, k.conname)," \
+	"  " RESTORED("pg_get_constraintdef(k.oid, true)") ")" \
 	COMMENT_OF("pg_constraint", "k.oid") " FROM pg_constraint AS k JOIN pg_class AS c" \
 	"  ON c.oid = k.conrelid" OUR_CLASS " AND k.contype NOT IN ('t', 'n')" \
 	" UNION ALL SELECT concat_ws(' ', 'index of', format('%I.%I:', n.nspname, c.relname)," \
-	"  pg_get_indexdef(i.indexrelid), CASE WHEN i.indisreplident THEN 'replica identity' END," \
+	"  " RESTORED("pg_get_indexdef(i.indexrelid, 0, true)") "," \
+	"  CASE WHEN i.indisreplident THEN 'replica identity' END," \
 	"  CASE WHEN NOT i.indisvalid THEN 'not valid' END)" \
 	"  FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid" OUR_CLASS \
-	" UNION ALL SELECT concat_ws(' ', 'trigger', c.relname || ':', pg_get_triggerdef(t.oid)," \
+	" UNION ALL SELECT concat_ws(' ', 'trigger', c.relname || ':'," \
+	"  " RESTORED("pg_get_triggerdef(t.oid, true)") "," \
 	"  'enabled', t.tgenabled) FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid" \
 	OUR_CLASS " AND NOT t.tgisinternal AND t.tgname <> 'instaid_move_guard'" \
 	" UNION ALL SELECT concat_ws(' ', 'rule', c.relname || ':'," \
-	"  " IF_SAME("md5(pg_get_ruledef(r.oid))") ", r.rulename, r.ev_enabled)" \
+	"  " IF_SAME("md5(" RESTORED("pg_get_ruledef(r.oid, true)") ")") ", r.rulename, r.ev_enabled)" \
 	"  FROM pg_rewrite AS r JOIN pg_class AS c ON c.oid = r.ev_class" OUR_CLASS \
 	"  AND r.rulename <> '_RETURN'" \
 	" UNION ALL SELECT concat_ws(' ', 'policy', c.relname || ':', p.polname, p.polcmd," \
-	"  p.polpermissive, pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)," \
+	"  p.polpermissive, " RESTORED("pg_get_expr(p.polqual, p.polrelid, true)") "," \
+	"  " RESTORED("pg_get_expr(p.polwithcheck, p.polrelid, true)") "," \
 	"  (SELECT string_agg(CASE r WHEN 0 THEN 'public' ELSE pg_get_userbyid(r) END, ' '" \
 	"   ORDER BY pg_get_userbyid(r) COLLATE \"C\") FROM unnest(p.polroles) AS r))" \
 	"  FROM pg_policy AS p JOIN pg_class AS c ON c.oid = p.polrelid" OUR_CLASS \
-	" UNION ALL SELECT concat_ws(' ', 'statistics', pg_get_statisticsobjdef(s.oid))" \
+	" UNION ALL SELECT concat_ws(' ', 'statistics', " RESTORED_PLAIN("pg_get_statisticsobjdef(s.oid)") ")" \
 	"  FROM pg_statistic_ext AS s WHERE s.stxnamespace IN " OURS \
 	" UNION ALL SELECT concat_ws(' ', 'function', p.oid::regprocedure, 'of'," \
 	"  pg_get_userbyid(p.proowner), l.lanname, p.prorettype::regtype, p.provolatile," \
 	"  CASE WHEN p.prosecdef THEN 'security definer' END, array_to_string(p.proconfig, ' ')," \
-	"  md5(p.prosrc || COALESCE(" IF_SAME("pg_get_function_sqlbody(p.oid)") ", ''))," \
+	"  md5(p.prosrc || COALESCE(" IF_SAME(RESTORED_PLAIN("pg_get_function_sqlbody(p.oid)")) ", ''))," \
 	"  " ACL("p.proacl", "f", "p.proowner") ")" COMMENT_OF("pg_proc", "p.oid") \
 	"  FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang" \
 	"  WHERE p.pronamespace IN " OURS " AND p.proname <> 'instaid_move_guard'" \
@@ -349,22 +366,26 @@
 	"  CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) END," \
 	"  (SELECT string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder)" \
 	"   FROM pg_enum AS e WHERE e.enumtypid = t.oid)," \
-	"  (SELECT string_agg(pg_get_constraintdef(k.oid), ' ' ORDER BY k.conname COLLATE \"C\")" \
-	"   FROM pg_constraint AS k WHERE k.contypid = t.oid))" \
+	"  CASE WHEN t.typnotnull THEN 'not null' END," \
+	"  (SELECT string_agg(" RESTORED("pg_get_constraintdef(k.oid, true)") ", ' '" \
+	"   ORDER BY k.conname COLLATE \"C\")" \
+	"   FROM pg_constraint AS k WHERE k.contypid = t.oid AND k.contype = 'c'))" \
 	"  FROM pg_type AS t WHERE t.typnamespace IN " OURS " AND t.typtype IN ('d', 'e', 'r')" \
 	OF_BOTH("t.oid", ARGUMENT_TYPES) \
 	") AS definitions (d) ORDER BY d COLLATE \"C\""
 
-/*
- * What DROP SCHEMA ... CASCADE would drop outside of the schemas, without types, indexes and constraints of
- * such a table; and whether it is a partition or child of one of theirs
- */
-#define DEPENDANTS \
+/* What DROP SCHEMA ... CASCADE would drop */
+#define INSIDE \
 	"WITH RECURSIVE inside AS (SELECT 'pg_namespace'::regclass::oid AS c, oid AS o FROM pg_namespace" \
 	"  WHERE oid IN " OURS \
 	" UNION SELECT d.classid, d.objid FROM pg_depend AS d JOIN inside AS i" \
-	"  ON d.refclassid = i.c AND d.refobjid = i.o AND d.deptype IN ('n', 'a', 'i', 'P', 'S'))," \
-	" whose (c, o) AS (SELECT CASE WHEN r.oid IS NULL THEN i.c ELSE 'pg_class'::regclass END," \
+	"  ON d.refclassid = i.c AND d.refobjid = i.o AND d.deptype IN ('n', 'a', 'i', 'P', 'S'))"
+/*
+ * What of that is outside of the schemas, without types, indexes and constraints of such a table; and
+ * whether it is a partition or child of one of theirs
+ */
+#define DEPENDANTS \
+	INSIDE ", whose (c, o) AS (SELECT CASE WHEN r.oid IS NULL THEN i.c ELSE 'pg_class'::regclass END," \
 	"  COALESCE(r.oid, i.o) FROM inside AS i" \
 	"  LEFT JOIN pg_trigger AS t ON i.c = 'pg_trigger'::regclass AND t.oid = i.o" \
 	"  LEFT JOIN pg_rewrite AS w ON i.c = 'pg_rewrite'::regclass AND w.oid = i.o" \
@@ -503,60 +524,33 @@
 	"  JOIN pg_type AS t ON t.oid = a.atttypid WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'" \
 	"  AND a.attnum > 0 AND (t.oid = 'oid'::regtype OR t.typbasetype = 'oid'::regtype)" \
 	"  AND EXISTS (SELECT FROM pg_largeobject_metadata)"
+/* what shards can use, by names that are the same on both sides */
+#define OBJECTS \
+	"(SELECT CASE WHEN c = 'pg_class'::regclass THEN 'relation' ELSE type END || ' ' || identity, c, o FROM (" \
+	"  SELECT tableoid, oid FROM pg_type UNION ALL SELECT tableoid, oid FROM pg_proc UNION ALL" \
+	"  SELECT tableoid, oid FROM pg_operator UNION ALL SELECT tableoid, oid FROM pg_opclass UNION ALL" \
+	"  SELECT tableoid, oid FROM pg_opfamily UNION ALL SELECT tableoid, oid FROM pg_collation UNION ALL" \
+	"  SELECT tableoid, oid FROM pg_ts_config UNION ALL SELECT tableoid, oid FROM pg_ts_dict UNION ALL" \
+	"  SELECT tableoid, oid FROM pg_ts_parser UNION ALL SELECT tableoid, oid FROM pg_ts_template UNION ALL" \
+	"  SELECT tableoid, oid FROM pg_language WHERE lanname <> 'instaid' UNION ALL" \
+	"  SELECT tableoid, oid FROM pg_am UNION ALL SELECT tableoid, oid FROM pg_foreign_server UNION ALL" \
+	"  SELECT tableoid, oid FROM pg_class UNION ALL SELECT tableoid, oid FROM pg_tablespace UNION ALL" \
+	"  SELECT 'pg_authid'::regclass, oid FROM pg_roles) AS x (c, o)" \
+	" CROSS JOIN LATERAL pg_identify_object(c, o, 0))"
+/* a foreign key or a child that crosses the schemas is told by CHECK_SOURCE */
 #define OBJECTS_USED \
-	"SELECT DISTINCT CASE WHEN t.oid IS NOT NULL THEN 'type ' ELSE 'function ' END ||" \
-	" COALESCE(t.oid::regtype::text, p.oid::regprocedure::text) COLLATE \"C\"" \
-	" FROM pg_depend AS d" \
-	" LEFT JOIN pg_type AS t ON d.refclassid = 'pg_type'::regclass AND t.oid = d.refobjid" \
-	" LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid" \
-	" JOIN pg_namespace AS n ON n.oid = COALESCE(t.typnamespace, p.pronamespace)" \
-	" WHERE (d.classid = 'pg_class'::regclass AND d.objid IN (SELECT oid FROM pg_class" \
-	"   WHERE relnamespace IN " OURS ")" \
-	"  OR d.classid = 'pg_proc'::regclass AND d.objid IN (SELECT oid FROM pg_proc" \
-	"   WHERE pronamespace IN " OURS ")" \
-	"  OR d.classid = 'pg_type'::regclass AND d.objid IN (SELECT oid FROM pg_type" \
-	"   WHERE typnamespace IN " OURS ")" \
-	"  OR d.classid = 'pg_attrdef'::regclass AND d.objid IN (SELECT a.oid FROM pg_attrdef AS a" \
-	"   JOIN pg_class AS c ON c.oid = a.adrelid WHERE c.relnamespace IN " OURS ")" \
-	"  OR d.classid = 'pg_constraint'::regclass AND d.objid IN (SELECT oid FROM pg_constraint" \
-	"   WHERE connamespace IN " OURS ")" \
-	"  OR d.classid = 'pg_trigger'::regclass AND d.objid IN (SELECT g.oid FROM pg_trigger AS g" \
-	"   JOIN pg_class AS c ON c.oid = g.tgrelid WHERE c.relnamespace IN " OURS ")" \
-	"  OR d.classid = 'pg_rewrite'::regclass AND d.objid IN (SELECT g.oid FROM pg_rewrite AS g" \
-	"   JOIN pg_class AS c ON c.oid = g.ev_class WHERE c.relnamespace IN " OURS "))" \
-	" AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')" \
-	" AND n.nspname <> ALL ($1::text[])" \
-	" UNION SELECT DISTINCT 'relation ' || r.oid::regclass::text COLLATE \"C\" FROM pg_depend AS d" \
-	" JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid" \
-	" JOIN pg_class AS v ON v.oid = w.ev_class AND v.relnamespace IN " OURS \
-	" JOIN pg_class AS r ON d.refclassid = 'pg_class'::regclass AND r.oid = d.refobjid" \
-	" JOIN pg_namespace AS n ON n.oid = r.relnamespace" \
-	" WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname <> ALL ($1::text[])" \
-	" UNION SELECT 'server ' || quote_ident(s.srvname) COLLATE \"C\" FROM pg_foreign_table AS f" \
-	" JOIN pg_class AS c ON c.oid = f.ftrelid AND c.relnamespace IN " OURS \
-	" JOIN pg_foreign_server AS s ON s.oid = f.ftserver" \
-	" UNION SELECT 'role ' || quote_ident(r.rolname) COLLATE \"C\" FROM pg_roles AS r" \
-	" WHERE r.rolname = current_user OR r.oid IN (" \
-	"  SELECT refobjid FROM pg_shdepend AS d WHERE d.dbid = " DATABASE \
-	"  AND d.refclassid = 'pg_authid'::regclass" \
-	"  AND (d.classid = 'pg_namespace'::regclass AND d.objid IN " OURS \
-	"   OR d.classid = 'pg_class'::regclass AND d.objid IN (SELECT oid FROM pg_class" \
-	"    WHERE relnamespace IN " OURS ")" \
-	"   OR d.classid = 'pg_proc'::regclass AND d.objid IN (SELECT oid FROM pg_proc" \
-	"    WHERE pronamespace IN " OURS ")" \
-	"   OR d.classid = 'pg_type'::regclass AND d.objid IN (SELECT oid FROM pg_type" \
-	"    WHERE typnamespace IN " OURS ")" \
-	"   OR d.classid = 'pg_policy'::regclass AND d.objid IN (SELECT y.oid FROM pg_policy AS y" \
-	"    JOIN pg_class AS c ON c.oid = y.polrelid WHERE c.relnamespace IN " OURS ")))" \
-	" ORDER BY 1"
+	INSIDE " SELECT DISTINCT name COLLATE \"C\" FROM " OBJECTS " AS u (name, c, o) WHERE (c, o) IN (" \
+	" SELECT d.refclassid, d.refobjid FROM pg_depend AS d JOIN inside AS i" \
+	"  ON d.classid = i.c AND d.objid = i.o WHERE d.refclassid <> 'pg_class'::regclass" \
+	"  OR d.classid NOT IN ('pg_class'::regclass, 'pg_constraint'::regclass)" \
+	"  GROUP BY i.c, i.o, d.refclassid, d.refobjid HAVING bool_and(d.deptype = 'n')" \
+	" UNION SELECT d.refclassid, d.refobjid FROM pg_shdepend AS d JOIN inside AS i" \
+	"  ON d.classid = i.c AND d.objid = i.o WHERE d.dbid = " DATABASE \
+	" UNION SELECT 'pg_authid'::regclass, oid FROM pg_roles WHERE rolname = current_user)" \
+	" AND (c, o) NOT IN (SELECT c, o FROM inside) ORDER BY 1"
 /* $1: such names */
 #define OBJECTS_MISSING \
-	"SELECT x FROM unnest($1::text[]) AS x WHERE CASE split_part(x, ' ', 1)" \
-	" WHEN 'role' THEN to_regrole(substr(x, 6)) IS NULL" \
-	" WHEN 'type' THEN to_regtype(substr(x, 6)) IS NULL" \
-	" WHEN 'server' THEN NOT EXISTS (SELECT FROM pg_foreign_server WHERE quote_ident(srvname) = substr(x, 8))" \
-	" WHEN 'relation' THEN to_regclass(substr(x, 10)) IS NULL" \
-	" ELSE to_regprocedure(substr(x, 10)) IS NULL END"
+	"SELECT unnest($1::text[]) EXCEPT SELECT name FROM " OBJECTS " AS u (name, c, o) ORDER BY 1"
 #define CHECK_SUBSCRIBER \
 	"SELECT '!' || current_user || ' is not a superuser of the target, which PostgreSQL 15 needs for a" \
 	" subscription: use a superuser, or move with --dump' FROM pg_roles WHERE rolname = current_user AND NOT rolsuper" \

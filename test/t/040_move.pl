@@ -830,6 +830,17 @@ fresh('listed', q{
 	CREATE TYPE public.mood AS ENUM ('good'); CREATE TABLE insta5.m (id mood PRIMARY KEY);
 	CREATE ROLE only_here; GRANT SELECT ON insta5.t TO only_here;
 	CREATE MATERIALIZED VIEW insta5.mv AS SELECT 1 AS x;
+	CREATE OPERATOR CLASS public.bytes FOR TYPE text USING hash
+		AS OPERATOR 1 =, FUNCTION 1 hashtext(text);
+	CREATE TEXT SEARCH CONFIGURATION public.plain (COPY = simple);
+	CREATE COLLATION public.c (LOCALE = 'C');
+	CREATE OPERATOR public.=== (FUNCTION = texteq, LEFTARG = text, RIGHTARG = text);
+	CREATE FUNCTION public.one() RETURNS integer RETURN 1;
+	CREATE FUNCTION insta5.one() RETURNS integer RETURN public.one();
+	CREATE TABLE insta5.words (word text COLLATE public.c PRIMARY KEY
+		CHECK (word OPERATOR(public.===) 'x'));
+	CREATE INDEX ON insta5.words USING hash (word public.bytes);
+	CREATE INDEX ON insta5.words USING gin (to_tsvector('public.plain', word));
 	CREATE PUBLICATION mine FOR TABLE insta5.t;});
 old('BEGIN; INSERT INTO public.c VALUES (1); PREPARE TRANSACTION $$pending$$');
 new(q{SELECT instaid.create_shard('other', 5)});
@@ -842,7 +853,9 @@ for my $fault ("! .*'pending', is open", '! table insta5.nokey has no replica id
 	'! trigger always of insta5.t is ENABLE ALWAYS',
 	'! view v of the source', '! table r of', '! table r1 of',
 	'! shard ID 5 is schema other',
-	'! the target lacks.*role only_here, server only_there, type mood',
+	'! the target lacks what the shards use: collation c, function one\(\), operator class bytes'
+	  . ' USING hash, operator ===\(pg_catalog.text,pg_catalog.text\), role only_here,'
+	  . ' server only_there, text search configuration plain, type mood; create it there',
 	# from 16 on, this interval is one for each subscription
 	$new->pg_version < 16 ? '- wal_retrieve_retry_interval of the target is 5s' : (),
 	'- materialized view insta5.mv',
@@ -866,6 +879,45 @@ configure($new, 'wal_retrieve_retry_interval', '10ms');
 	  "$what the target";
 }
 
+# Definitions whose texts change when they are restored, and the same ones changed
+my @changed = (
+	[ 'constraint', q{ALTER TABLE insta5.w DROP CONSTRAINT IF EXISTS k, ADD CONSTRAINT k
+		CHECK (state IN ('new', '%s') AND n BETWEEN 1 AND 10 AND n <> 5)}, 'done', 'gone' ],
+	[ 'column', 'ALTER TABLE insta5.w ALTER b SET DEFAULT ARRAY[1, %s]::bigint[]', 2, 3 ],
+	[ 'index', q{DROP INDEX IF EXISTS insta5.i;
+		CREATE INDEX i ON insta5.w (n) WHERE state %s ('new', 'done')}, 'IN', 'NOT IN' ],
+	[ 'view', q{CREATE OR REPLACE VIEW insta5.v AS SELECT n FROM insta5.w
+		WHERE state IN ('new', 'old') AND (n BETWEEN 1 AND 3 AND n %s 2)
+		AND NOT EXISTS (SELECT 1, n UNION ALL SELECT 2, NULL)}, '<>', '>' ],
+	[ 'policy', 'DROP POLICY IF EXISTS p ON insta5.w; CREATE POLICY p ON insta5.w USING (%s)',
+		q{(state NOT IN ('new', 'done') OR n = 1) AND n = 2},
+		q{state NOT IN ('new', 'done') OR (n = 1 AND n = 2)} ],
+	[ 'rule', q{CREATE OR REPLACE RULE r AS ON INSERT TO insta5.v WHERE EXISTS (
+		SELECT FROM insta5.w WHERE state IN ('new', '%s')) DO INSTEAD NOTHING}, 'a', 'b' ],
+	[ 'trigger', q{CREATE OR REPLACE TRIGGER t BEFORE UPDATE ON insta5.w FOR EACH ROW
+		WHEN ((NEW.n, OLD.n) = (1, 2) AND NEW.n > %s) EXECUTE FUNCTION insta5.f()}, 1, 2 ],
+	[ 'function', q{CREATE OR REPLACE FUNCTION insta5.g(x varchar) RETURNS boolean
+		RETURN x IN ('a', 'b') AND (length(x) BETWEEN 1 AND 3 AND x > '%s')}, 'a', 'b' ],
+	[ 'type', q{ALTER DOMAIN insta5.d DROP CONSTRAINT IF EXISTS k;
+		ALTER DOMAIN insta5.d ADD CONSTRAINT k CHECK (VALUE %s ANY (ARRAY[1, 2]))}, '=', '<>' ],
+	[ 'statistics', q{DROP STATISTICS IF EXISTS insta5.s;
+		CREATE STATISTICS insta5.s ON (state IN ('a', '%s')), n FROM insta5.w}, 'b', 'c' ]);
+fresh('written', q{CREATE DOMAIN insta5.d AS numeric(5, 2) NOT NULL;
+	CREATE TABLE insta5.w (id bigint PRIMARY KEY, state varchar(20), n integer, b integer[],
+		d insta5.d,
+		EXCLUDE (state WITH =) WHERE (state IN ('new', 'done') AND (n, id) IN ((1, 2), (3, 4))));
+	CREATE TABLE insta5.parts (id varchar) PARTITION BY LIST ((id IN ('a', 'b')));
+	CREATE FUNCTION insta5.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';}
+	. join ';', map { sprintf $_->[1], $_->[2] } @changed);
+is(im('--prepare', 'insta5'), 0, 'definitions that are written otherwise when they are restored');
+old(join ';', map { sprintf $_->[1], $_->[3] } @changed);
+is(im(), 6, '... and are then changed');
+like($out, qr/^  only on the source: $_->[0] /m, "... the $_->[0]") for @changed;
+is(() = $out =~ /^  only on the/mg, 20, '... and nothing else');
+is(im('--cancel'), 0, '... cancelled');
+is(im('--dump', 'insta5'), 0, '... and with --dump');
+ends('written');
+
 # Default privileges of the target
 fresh('privileges');
 new('ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO reader');
@@ -888,6 +940,11 @@ old('UPDATE insta5.t SET n = n + 1');
 is(im('--max-wait', 60), 0, 'a copy whose slot is gone is made again');
 like($out, qr/copying insta5\.t again/, '... which is told');
 like($out, qr/verified: 2 tables, 110 rows, the same/, '... with all rows');
+old('ALTER SUBSCRIPTION instaid_move_5 DISABLE');
+$new->poll_query_until($db, 'SELECT NOT bool_or(active) FROM pg_replication_slots') or die;
+new('SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots');
+is(im('--status'), 0, 'the slot of the way back is gone');
+like($out, qr/next:    --finish: the slot of the way back is lost\n/, '... and --status says so');
 ends('copied');
 
 # A slot that is lost; slots of table copies
@@ -900,6 +957,8 @@ old(q{SELECT pg_logical_emit_message(false, '', repeat('x', 1000)); SELECT pg_sw
 $old->poll_query_until('postgres', "SELECT wal_status = 'lost' FROM pg_replication_slots")
   or die 'the slot is not lost';
 is(im('--switch'), 2, '--switch of what does not follow');
+is(im('--status'), 0, '--status of a slot that is lost');
+like($out, qr/next:    the slot of the source is lost: --cancel, and begin again\n/, '... says so');
 is(im(), 7, 'a slot that is lost');
 like($err, qr/lost.*\n.*max_slot_wal_keep_size.*\n.*--cancel/, '... is told, and what to do');
 configure($old, 'max_slot_wal_keep_size', '-1');
