@@ -1318,6 +1318,11 @@ attempt(int *status, char **why)
 					 fmt("ALTER SUBSCRIPTION %s DISABLE; ALTER SUBSCRIPTION %s SET (slot_name = NONE); %s",
 						 name, name, mark(to, from, "switched", one_way)))))
 		return *why = to->error, false;
+	if (now() > until)
+	{
+		PQclear(PQexec(to->conn, "ROLLBACK"));
+		return *why = "it took longer than --max-stop", false;
+	}
 	step("started");
 
 	/*
