@@ -3834,6 +3834,14 @@ BEGIN
                                       COALESCE(pg_get_function_arguments(main), ''),
                                       'SECURITY DEFINER')))
     FROM pg_proc AS p WHERE p.oid = shard.next_id;
+    -- Default privileges must not let other roles take IDs.
+    PERFORM instaid._execute_as(shard.owner, format(
+        'REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, x.grantee::regrole))
+    FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
+    WHERE x.grantee <> p.proowner AND (
+        p.oid = instaid._find_function(schema_name, 'next_id', '') AND main IS NULL
+        OR p.oid IN (instaid._find_function(schema_name, 'next_id', '2205'),
+                     instaid._find_function(schema_name, 'next_ids', '23 2205')));
     PERFORM instaid._execute_as(shard.owner, format(
         'GRANT EXECUTE ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
         ' %1$I.next_ids(integer, regclass) TO %2$s', schema_name,

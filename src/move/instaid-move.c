@@ -415,6 +415,8 @@ faults_of(Side *side, const char *sql, const char *p1, const char *p2)
 static char *
 unreachable(Side *side, Side *other)
 {
+	if (side->lacks_right)
+		return fmt("the %s's server cannot use the %s: %s", side->name, other->name, side->error);
 	return fmt("the %s's server cannot use the %s: %s; give --%s%s", side->name, other->name, side->error,
 			   (other == from) != reverse ? "source-for-target" : "target-for-source",
 			   reverse ? ", also with --reverse" : "");
@@ -444,7 +446,8 @@ check(void)
 	char	   *missing,
 			   *owner,
 			   *encodings[2] = {value(from, ENCODING, NULL, NULL), value(to, ENCODING, NULL, NULL)};
-	PGresult   *dependants;
+	PGresult   *dependants,
+			   *tickets;
 	int			versions[2] = {PQserverVersion(from->conn), PQserverVersion(to->conn)};
 
 	faults = 0;
@@ -476,10 +479,27 @@ check(void)
 	if (versions[1] / 10000 < versions[0] / 10000)
 		fault('!', fmt("the target's PostgreSQL, %d, is older than the source's, %d",
 					   versions[1] / 10000, versions[0] / 10000));
-	missing = used ? value(to, "SELECT string_agg(x, ', ') FROM (" OBJECTS_MISSING ") AS m (x)", used,
-						   NULL) : NULL;
-	if (missing)
-		fault('!', fmt("the target lacks what the shards use: %s; create it there", missing));
+	for (int i = 0; i < 2 && used; i++)
+		if ((missing = value(to, "SELECT string_agg(x, ', ') FROM (" OBJECTS_MISSING ") AS m (x)"
+							 " WHERE (x ~ '^\\w+ instaid(_sql)?\\.') = $2::boolean", used, i ? "t" : "f")))
+			fault('!', fmt(i ? "instaid of the target lacks what the shards use: %s; let nothing use it" :
+						   "the target lacks what the shards use: %s; create it there", missing));
+	tickets = query(from, TICKETS_USED, shards, NULL);
+	for (int i = 0; i < PQntuples(tickets); i++)
+	{
+		const char *column = PQgetvalue(tickets, i, 0),
+				   *ticket = PQgetvalue(tickets, i, 1),
+				   *last = PQgetvalue(tickets, i, 2);
+
+		if (value(to, HAS_TICKET, ticket, NULL))
+			fault('-', fmt("%s values of ticket %s, which does not move: see that those of the target's"
+						   " are others, or above %s", column, ticket, last));
+		else
+			fault('!', fmt("%s values of ticket %s, which does not move, and which the target lacks: run %s"
+						   " there, with N well above %s, because the source goes on until the switch, and grant"
+						   " the same rights on it", column, ticket, PQgetvalue(tickets, i, 3), last));
+	}
+	PQclear(tickets);
 	if (strcmp(encodings[0], encodings[1]) != 0)
 		fault('-', fmt("encoding and locale are %s on the source, %s on the target", encodings[0],
 					   encodings[1]));
@@ -901,9 +921,14 @@ follow(double until)
 		{
 			compared = now();
 			if (compare_definitions())
+			{
+				char	   *rights = value(from, KEEP_RIGHTS, shards, value(to, ALL_KEPT_RIGHTS, shards, NULL));
+
 				stop(DIFFERENT, "the definitions of the two sides differ",
 					 "They were changed since the move began.",
-					 "Make the same change on the target, and run the same command again, or --cancel.");
+					 fmt("Make the same change on the target%s%s, and run the same command again, or --cancel.",
+						 rights ? ", which keeps rights on a schema in a comment: " : "", rights ? rights : ""));
+			}
 			publish_new_tables();
 		}
 		if (now() - waiting > 10)
@@ -1040,8 +1065,8 @@ prepare_way_back(void)
 	look();
 }
 
-/* Tell the router, within a time. */
-static bool
+/* Tell the router, within a time; returns what has gone wrong, or null. */
+static char *
 run_hook(const char *what, double seconds)
 {
 	pid_t		child = fork();
@@ -1062,11 +1087,15 @@ run_hook(const char *what, double seconds)
 		{
 			kill(-child, SIGKILL);
 			waitpid(child, &status, 0);
-			return false;
+			return fmt("it took longer than %s", strcmp(what, "back") == 0 ? "60 s" : "--max-stop");
 		}
 		nap(0.002);
 	}
-	return child > 0 && status == 0;
+	if (child < 0)
+		return "it could not be started";
+	if (WIFSIGNALED(status))
+		return fmt("it was ended by signal %d", WTERMSIG(status));
+	return status == 0 ? NULL : fmt("it failed with exit status %d", WEXITSTATUS(status));
 }
 
 /* The first signal lets the source serve again, and the second one ends the program. */
@@ -1093,7 +1122,8 @@ take_back(void)
 {
 	char	   *pass,
 			   *thaw,
-			   *unmark;
+			   *unmark,
+			   *why;
 	const char *before = strncmp(from->state, "back", 4) == 0 ? "back" : "copying";
 
 	answer_by = 0;
@@ -1106,8 +1136,8 @@ take_back(void)
 	free(thaw);
 	free(unmark);
 	set(&from->state, before);
-	if (hook && may_be_told && !run_hook("back", 60))
-		say("--on-switch failed when it was told INSTAID_MOVE=back");
+	if (hook && may_be_told && (why = run_hook("back", 60)))
+		say("--on-switch was told INSTAID_MOVE=back: %s", why);
 	may_be_told = false;
 	step("taken back");
 }
@@ -1304,8 +1334,8 @@ attempt(int *status, char **why)
 	for (int i = 0; i < 2 && verify_rows; i++)
 		PQclear(answer(i ? from : to, (i ? from : to)->snapshot));
 	may_be_told = true;
-	if (hook && !run_hook("switch", until - now()))
-		return *status = HOOK_FAILED, *why = "it failed, or took longer than --max-stop", false;
+	if (hook && (*why = run_hook("switch", until - now())))
+		return *status = HOOK_FAILED, false;
 	hooked = now();
 	step("told");
 	if (interrupted)
@@ -1735,8 +1765,9 @@ status(void)
 		if (t->sub)
 		{
 			result = query(t, PROGRESS, t->sub, NULL);
-			printf("            %s of %s tables, %s, %s errors%s\n", PQgetvalue(result, 0, 0),
+			printf("            %s of %s tables, %s, %s error%s%s\n", PQgetvalue(result, 0, 0),
 				   PQgetvalue(result, 0, 1), PQgetvalue(result, 0, 2), PQgetvalue(result, 0, 3),
+				   strcmp(PQgetvalue(result, 0, 3), "1") == 0 ? "" : "s",
 				   atoi(PQgetvalue(result, 0, 3)) == 0 ? "" :
 				   fmt(": see the server log of the %s", t->name));
 			PQclear(result);

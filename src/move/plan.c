@@ -661,13 +661,14 @@ print_plan(void)
 				   moves[i].to->name, states[moves[i].state]);
 			moved += moves[i].state == MOVED;
 		}
-	printf("# %d moves of %d shards, %s\n", new_moves, to_move, amount(size, true));
+	printf("# %d move%s of %d shard%s, %s\n", new_moves, new_moves == 1 ? "" : "s", to_move,
+		   to_move == 1 ? "" : "s", amount(size, true));
 	for (int i = 0; i < server_count; i++)
 		if (servers[i].is_drained && servers[i].planned_count > 0)
 			printf("# %s keeps %d shards: the arguments leave them out, or another move has them\n",
 				   servers[i].name, servers[i].planned_count);
 	if (moved > 0 && !finishes)
-		printf("# %d moves are made: their shards stay until --finish\n", moved);
+		printf("# %d move%s made: the shards stay until --finish\n", moved, moved == 1 ? " is" : "s are");
 	fflush(stdout);
 }
 

@@ -124,10 +124,17 @@
  * While reads are refused, nobody has rights on the schema, and the comment of its guard keeps them.  The
  * program's role, or the owner of the subscription of the move, $2, still works there, and may not be a
  * superuser.  The schema's owner can write the comment, but grant all that it could say as well.
+ * A role that was dropped since has no rights.  OFFSET 0 keeps the comments of other schemas unread, which
+ * can say anything.
  */
 #define KEPT_RIGHTS(schema) \
-	"(SELECT obj_description(p.oid, 'pg_proc')::aclitem[] FROM pg_proc AS p" \
-	" WHERE p.pronamespace = " schema " AND p.proname = 'instaid_move_guard' AND p.pronargs = 0)"
+	"(SELECT ARRAY(SELECT i::aclitem FROM unnest(obj_description(p.oid, 'pg_proc')::text[])" \
+	"   WITH ORDINALITY AS k (i, place) WHERE NOT EXISTS (" \
+	"    SELECT FROM regexp_match(i, '^(\"(?:[^\"]|\"\")*\"|[^\"=]*)=[a-zA-Z*]*/(.*)$') AS m, unnest(m) AS r" \
+	"    WHERE r <> '' AND NOT EXISTS (SELECT FROM pg_roles" \
+	"     WHERE r IN (rolname, '\"' || replace(rolname, '\"', '\"\"') || '\"'))) ORDER BY place)" \
+	" FROM pg_proc AS p WHERE p.pronamespace = " schema " AND p.proname = 'instaid_move_guard'" \
+	"  AND p.pronargs = 0 AND obj_description(p.oid, 'pg_proc') IS NOT NULL OFFSET 0)"
 #define RIGHTS "COALESCE(n.nspacl, acldefault('n', n.nspowner))"
 #define REVOKE_ALL \
 	"(SELECT format('REVOKE ALL ON SCHEMA %I FROM PUBLIC%s CASCADE; ', n.nspname," \
@@ -149,6 +156,15 @@
 	"  '' ORDER BY i, privilege_type DESC) FROM unnest(kept) WITH ORDINALITY AS k (item, i)," \
 	"  aclexplode(ARRAY[item])), ''), '') FROM pg_namespace AS n CROSS JOIN LATERAL " KEPT_RIGHTS("n.oid") " AS x (kept)" \
 	" WHERE n.nspname = ANY ($1::text[]) AND kept IS NOT NULL"
+/* for the side that serves, what changes the rights that the other one keeps.  $2: these */
+#define ALL_KEPT_RIGHTS \
+	"SELECT jsonb_object_agg(n.nspname, kept::text)::text FROM pg_namespace AS n" \
+	" CROSS JOIN LATERAL " KEPT_RIGHTS("n.oid") " AS x (kept)" \
+	" WHERE n.nspname = ANY ($1::text[]) AND kept IS NOT NULL"
+#define KEEP_RIGHTS \
+	"SELECT string_agg(format('COMMENT ON FUNCTION %I.instaid_move_guard() IS %L', n.nspname, " RIGHTS ")," \
+	"  '; ' ORDER BY n.nspname) FROM pg_namespace AS n" \
+	" WHERE n.nspname = ANY ($1::text[]) AND $2::jsonb ->> n.nspname::text <> " RIGHTS "::text"
 #define CANNOT_REFUSE_READS \
 	"SELECT CASE WHEN pg_get_userbyid(n.nspowner) = current_user" \
 	"  THEN format('%I owns schema %I, and must read it for this program.', current_user, n.nspname)" \
@@ -548,12 +564,39 @@
 	"  ON d.classid = i.c AND d.objid = i.o WHERE d.dbid = " DATABASE \
 	" UNION SELECT 'pg_authid'::regclass, oid FROM pg_roles WHERE rolname = current_user)" \
 	" AND (c, o) NOT IN (SELECT c, o FROM inside) ORDER BY 1"
+/*
+ * The tickets of defaults, the position of each at the source, if it can be read, and how to create it.  A
+ * default that computes the name is not found.
+ */
+#define TICKETS_USED \
+	"SELECT format('column %I of %s%s takes', (array_agg(a.attname ORDER BY d.oid))[1]," \
+	"  (array_agg(d.adrelid::regclass ORDER BY d.oid))[1]," \
+	"  CASE WHEN count(*) > 1 THEN format(', and %s more,', count(*) - 1) END), q.relname," \
+	" CASE WHEN q.relkind = 'S' AND has_sequence_privilege(q.oid, 'USAGE, SELECT')" \
+	"  THEN COALESCE(pg_sequence_last_value(q.oid)::text, '0') ELSE 'the source''s values' END," \
+	" format('SELECT instaid.create_ticket(%L, %s)', q.relname, CASE WHEN q.relkind = 'f'" \
+	"  THEN 'source => ...' ELSE COALESCE('server => ..., servers => '" \
+	"   || (SELECT nullif(seqincrement, 1) FROM pg_sequence WHERE seqrelid = q.oid) || ', ', '')" \
+	"  || 'start => N' END)" \
+	" FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid" \
+	"  JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = d.adnum" \
+	"  CROSS JOIN LATERAL regexp_matches(pg_get_expr(d.adbin, d.adrelid)," \
+	"   'instaid\\.next_ticket\\((?:name => )?''((?:[^'']|'''')*)''::text\\)', 'g') AS m" \
+	"  JOIN pg_class AS q ON q.relname = replace(m[1], '''''', '''') AND q.relkind IN ('S', 'f')" \
+	"  JOIN pg_namespace AS n ON n.oid = q.relnamespace AND n.nspname = 'instaid_tickets'" \
+	" WHERE c.relnamespace IN " OURS " GROUP BY q.oid, q.relname, q.relkind ORDER BY q.relname"
+/* $1: its name */
+#define HAS_TICKET \
+	"SELECT q.relname FROM pg_class AS q JOIN pg_namespace AS n ON n.oid = q.relnamespace" \
+	" WHERE n.nspname = 'instaid_tickets' AND q.relname = $1 AND q.relkind IN ('S', 'f')"
 /* $1: such names */
 #define OBJECTS_MISSING \
 	"SELECT unnest($1::text[]) EXCEPT SELECT name FROM " OBJECTS " AS u (name, c, o) ORDER BY 1"
 #define CHECK_SUBSCRIBER \
 	"SELECT '!' || current_user || ' is not a superuser of the target, which PostgreSQL 15 needs for a" \
-	" subscription: use a superuser, or move with --dump' FROM pg_roles WHERE rolname = current_user AND NOT rolsuper" \
+	" subscription: ' || CASE WHEN " IS_EXTENSION " THEN 'use a superuser' ELSE 'make this role one, since only" \
+	" the owner moves a shard in the SQL edition' END || ', or move with --dump'" \
+	"  FROM pg_roles WHERE rolname = current_user AND NOT rolsuper" \
 	"  AND current_setting('server_version_num')::integer < 160000" \
 	" UNION ALL SELECT '!' || current_user || ' may not create subscriptions on the target: GRANT" \
 	" pg_create_subscription TO it, and CREATE on the database' FROM pg_roles" \
@@ -586,9 +629,13 @@
 
 /* to the other edition: what would go on with functions that it has not, and columns of its types */
 #define CHECK_OTHER_EDITION \
-	"SELECT format('!%s uses a function or the type of its shard, which the other edition makes anew: %s" \
-	"drop it, and create it again after --finish', pg_describe_object(d.classid, d.objid, d.objsubid)," \
-	"  CASE d.classid WHEN 'pg_proc'::regclass THEN 'let no column default to it, ' END)" \
+	"SELECT format('!%s uses a function or the type of its shard, which the other edition makes anew: ' ||" \
+	"  CASE WHEN d.classid = 'pg_type'::regclass AND d.refclassid = 'pg_proc'::regclass THEN" \
+	"   'ALTER DOMAIN %2$s DROP DEFAULT, and let its columns have the default'" \
+	"  WHEN d.classid = 'pg_proc'::regclass THEN" \
+	"   'let no column default to it, drop it, and create it again after --finish'" \
+	"  ELSE 'drop it, and create it again after --finish' END," \
+	"  pg_describe_object(d.classid, d.objid, d.objsubid), d.objid::regtype)" \
 	"  FROM pg_depend AS d WHERE d.deptype = 'n'" \
 	"  AND (d.refclassid = 'pg_proc'::regclass AND d.refobjid IN " MAKERS \
 	"   OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN " ARGUMENT_TYPES ")" \

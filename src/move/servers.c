@@ -160,6 +160,7 @@ is_good(Side *side, PGconn *conn, PGresult *result)
 	ExecStatusType status = PQresultStatus(result);
 	const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 	const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 
 	if (PQstatus(conn) != CONNECTION_OK)
 		stop(DISCONNECTED, fmt("the connection to the %s is lost", side->name),
@@ -168,6 +169,7 @@ is_good(Side *side, PGconn *conn, PGresult *result)
 	if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_COPY_IN
 		|| status == PGRES_COPY_OUT)
 		return true;
+	side->lacks_right = strcmp(state ? state : "", "42501") == 0;
 	free(side->error);
 	side->error = fmt("%s: %s%s%s%s", side->name, message ? message : PQerrorMessage(conn),
 					  detail ? " (" : "", detail ? detail : "", detail ? ")" : "");

@@ -27,6 +27,7 @@ typedef struct Side
 	const char *reach;			/* how the other server reaches it */
 	PGconn	   *conn;
 	char	   *error;			/* of the last command that failed */
+	bool		lacks_right;	/* it was refused to this role */
 	PGconn	   *snapshot;		/* sees the rows of the switch */
 	char	   *id;				/* system identifier/OID of the database */
 	char	   *slot;			/* the slot that this move has here */

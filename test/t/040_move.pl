@@ -660,9 +660,11 @@ my $told = PostgreSQL::Test::Utils::tempdir . '/told';
 my $hook = "echo \$INSTAID_MOVE \$INSTAID_MOVE_SHARDS >>$told";
 is(im('insta5', '--on-switch', "$hook; false"), 9, 'the router fails');
 is(slurp_file($told), "switch {insta5}\nback {insta5}\n", '... and is told that it goes back');
+like($err, qr/why:  it failed with exit status 1$/m, '... and its exit status is told');
 is(places(), 'insta5 insta5 frozen', '... to the source');
 is(im('--on-switch', '[ $INSTAID_MOVE = back ] || sleep 60', '--max-stop', 3), 9,
 	'the router hangs');
+like($err, qr/why:  it took longer than --max-stop$/m, '... which is told');
 is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (3)'), '', '... and the source serves');
 $new->safe_psql($db, q{CREATE FUNCTION public.no() RETURNS event_trigger LANGUAGE plpgsql AS
 	$$ BEGIN RAISE 'not now'; END $$; CREATE EVENT TRIGGER no ON ddl_command_start
@@ -880,7 +882,29 @@ configure($new, 'wal_retrieve_retry_interval', '10ms');
 	my $what = $new->pg_version < 16 ? 'is not a superuser of' : 'may not create subscriptions on';
 	like($out, qr/^  ! own $_/m, "... is told: $_") for 'is not a superuser of the source',
 	  "$what the target";
+	unlike($out, qr/(superuser|denied).*give --/, '... and of no option that would not help');
 }
+
+# Tickets, which do not move
+fresh('tickets', q{SELECT instaid.create_ticket('it''s bills'), instaid.create_ticket('shared');
+	CREATE SEQUENCE public.elsewhere;
+	CREATE TABLE insta5.bills (id bigint PRIMARY KEY DEFAULT insta5.next_id(),
+		no bigint DEFAULT instaid.next_ticket('it''s bills'),
+		shared bigint DEFAULT instaid.next_ticket(name => 'shared'),
+		n bigint DEFAULT nextval('public.elsewhere'));
+	INSERT INTO insta5.bills (n) VALUES (1), (2)});
+new(q{SELECT instaid.create_ticket('shared')});
+is(im('--check-only', 'insta5'), 5, 'a column defaults to a ticket that the target lacks');
+like($out, qr/^  ! $_/m, "... $_") for
+  q{column no of insta5\.bills takes values of ticket it's bills, which does not move, .*: run}
+  . q{ SELECT instaid\.create_ticket\('it''s bills', start => N\) there, with N well above 2,},
+  'the target lacks what the shards use: relation public\.elsewhere; create';
+like($out, qr/^  - column shared of insta5\.bills takes values of ticket shared, .*, or above 2$/m,
+	'... and the other one is a remark');
+new(q{SELECT instaid.create_ticket('it''s bills', start => 100);
+	CREATE SEQUENCE public.elsewhere});
+is(im('insta5'), 0, '... when the target has both, it moves');
+ends('tickets');
 
 # Definitions whose texts change when they are restored, and the same ones changed
 my @changed = (
@@ -1159,6 +1183,31 @@ is(im('--cancel'), 0, '... and ends');
 	%through = ();
 	is(left(), ' ', '... and nothing is left');
 }
+
+# What other roles have and do meanwhile; a role that is dropped while reads are refused
+$_->safe_psql('postgres', 'CREATE ROLE leaver; CREATE ROLE "a=r/""b"') for $old, $new;
+fresh('roles', 'GRANT USAGE ON SCHEMA insta5 TO leaver, "a=r/""b";
+	GRANT ALL ON SCHEMA insta5 TO app');
+$_->safe_psql($db, q{CREATE SCHEMA tenant;
+	CREATE FUNCTION tenant.instaid_move_guard() RETURNS trigger LANGUAGE plpgsql
+	AS 'BEGIN RETURN NEW; END';
+	COMMENT ON FUNCTION tenant.instaid_move_guard() IS 'see wiki'}) for $old, $new;
+is(im('insta5', '--refuse-reads'), 0, 'a function like a guard in another schema');
+$_->safe_psql($db, 'DROP SCHEMA tenant CASCADE') for $old, $new;
+new('REVOKE USAGE ON SCHEMA insta5 FROM leaver');
+$_->safe_psql('postgres', 'DROP ROLE leaver') for $old, $new;
+is(im('--status'), 0, 'a role was dropped');
+like($out, qr/^  reads:   the source refuses them/m, '... and reads are refused');
+new('GRANT USAGE ON SCHEMA insta5 TO reader');
+is(im('--reverse'), 6, 'rights were changed');
+my ($command) = $err =~ /next: .* in a comment: (COMMENT ON .*'), and run the same command/;
+like($command, qr/ON FUNCTION insta5\.instaid_move_guard\(\) IS E?'.*reader=U.*'$/,
+	'... which is told with the command');
+old($command);
+is(im('--reverse'), 0, '... after it, the shard goes back');
+is(old($rights), new($rights), '... with these rights');
+like(old($rights), qr/a=r.*reader=U/, '... all');
+is(im('--cancel'), 0, '... and ends');
 
 # Servers that reach each other in another way than the program
 fresh('reach');

@@ -119,7 +119,7 @@ my @weights = ('--weights', 'SELECT name, weight FROM public.weights');
 # the planned weights and numbers of shards, and the number of shards that move
 sub result
 {
-	my ($moved) = $out =~ /^# \d+ moves of (\d+) shards/m;
+	my ($moved) = $out =~ /^# (?:1 move|\d+ moves) of (1(?= shard,)|\d+(?= shards,))/m;
 	return join(' ', map { join ':', @$_ }
 		map { [/^# (\w): .*; then (\d+) shards, weight ([\d.e+]+)/] }
 		grep { /; then / } split /\n/, $out)

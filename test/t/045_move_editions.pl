@@ -382,6 +382,19 @@ for my $way ([ 'SQL', 'extension' ], [ 'extension', 'SQL' ])
 }
 %user = (a => '', b => '');
 
+# Default privileges of the schema, for what the target's edition makes
+for my $way ([ 'SQL', 'extension' ], [ 'extension', 'SQL' ])
+{
+	my ($first, $second) = @$way;
+	fresh(lc "p_$first", $first, $second, shard($first)
+		. '; ALTER DEFAULT PRIVILEGES IN SCHEMA insta5 GRANT EXECUTE ON FUNCTIONS TO late;'
+		. ' ALTER DEFAULT PRIVILEGES IN SCHEMA insta5 GRANT ALL ON SEQUENCES TO late;'
+		. ' ALTER DEFAULT PRIVILEGES IN SCHEMA insta5 GRANT ALL ON TABLES TO late');
+	is(im('insta5'), 0, "default privileges, from $first to $second");
+	is(rights($new), 'app - -', '... give no rights');
+	is(im('--finish'), 0, '... --finish');
+}
+
 #### What would stop it, and what is compared ####
 
 fresh('x_extension', 'extension', 'SQL', shard('extension') . q{;
@@ -394,19 +407,23 @@ fresh('x_extension', 'extension', 'SQL', shard('extension') . q{;
 	CREATE TABLE insta5.other (id bigint PRIMARY KEY DEFAULT insta5.next_id());
 	ALTER TABLE insta5.other OWNER TO own; GRANT CREATE ON SCHEMA insta5 TO own;
 	SET ROLE own; SELECT instaid.create_shard('insta7', 7); RESET ROLE;
-	CREATE DOMAIN insta7.id_sequence AS regclass});
+	CREATE DOMAIN insta7.id_sequence AS regclass;
+	CREATE DOMAIN insta5.filled AS bigint DEFAULT insta5.next_id()});
 is(im('--check-only', 'insta5', 'insta7'), 5, 'what would stop a move to the SQL edition');
 like($out, qr/^  ! $_/m, "... $_") for
   'rule _RETURN on view insta5\.takes uses a function or the type of its shard, .*: drop it',
   'function insta5\.taken\(\) uses a function',
+  'type insta5\.filled uses .*: ALTER DOMAIN insta5\.filled DROP DEFAULT, and let its columns',
+  'instaid of the target lacks what the shards use: .*type instaid\.id; let nothing use it',
   'default value for column id of table insta5\.other uses a function',
   'schema insta7 has the type id_sequence of an earlier move: DROP FUNCTION',
   'column id of insta5\.js is an instaid\.id, .* ALTER TABLE insta5\.js ALTER id TYPE bigint',
   'column id of insta5\.raw defaults to instaid\.next_id\(regclass,integer\), .*: let it default to'
   . ' insta5\.next_id\(\)',
   'the shards belong to own, .*: connect as own to the target';
-unlike($out, qr/insta5\.(photos|likes|far|events)/, '... and nothing else');
-sql($old, q{DROP VIEW insta5.takes; DROP FUNCTION insta5.taken; DROP TABLE insta5.other, insta5.raw;
+unlike($out, qr/insta5\.(photos|likes|far|events)|create it there/, '... and nothing else');
+sql($old, q{DROP VIEW insta5.takes; DROP FUNCTION insta5.taken; DROP DOMAIN insta5.filled;
+	DROP TABLE insta5.other, insta5.raw;
 	ALTER TABLE insta5.js ALTER id TYPE bigint});
 is(im('--prepare', 'insta5'), 0, '... without all that, it is prepared');
 sql($old, 'GRANT USAGE ON SEQUENCE insta5.unused_id_seq TO late');
