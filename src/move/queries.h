@@ -566,10 +566,10 @@
 	" AND (c, o) NOT IN (SELECT c, o FROM inside) ORDER BY 1"
 /*
  * The tickets of defaults, the position of each at the source, if it can be read, and how to create it.  A
- * default that computes the name is not found.
+ * default that computes the name is not found.  OFFSET 0: pg_get_expr() locks no table of another schema.
  */
 #define TICKETS_USED \
-	"SELECT format('column %I of %s%s takes', (array_agg(a.attname ORDER BY d.oid))[1]," \
+	"SELECT format('column %I of %s%s takes', (array_agg(d.attname ORDER BY d.oid))[1]," \
 	"  (array_agg(d.adrelid::regclass ORDER BY d.oid))[1]," \
 	"  CASE WHEN count(*) > 1 THEN format(', and %s more,', count(*) - 1) END), q.relname," \
 	" CASE WHEN q.relkind = 'S' AND has_sequence_privilege(q.oid, 'USAGE, SELECT')" \
@@ -578,13 +578,15 @@
 	"  THEN 'source => ...' ELSE COALESCE('server => ..., servers => '" \
 	"   || (SELECT nullif(seqincrement, 1) FROM pg_sequence WHERE seqrelid = q.oid) || ', ', '')" \
 	"  || 'start => N' END)" \
-	" FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid" \
-	"  JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = d.adnum" \
+	" FROM (SELECT d.oid, d.adrelid, d.adbin, a.attname" \
+	"   FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = d.adrelid" \
+	"    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = d.adnum" \
+	"   WHERE c.relnamespace IN " OURS " OFFSET 0) AS d" \
 	"  CROSS JOIN LATERAL regexp_matches(pg_get_expr(d.adbin, d.adrelid)," \
 	"   'instaid\\.next_ticket\\((?:name => )?''((?:[^'']|'''')*)''::text\\)', 'g') AS m" \
 	"  JOIN pg_class AS q ON q.relname = replace(m[1], '''''', '''') AND q.relkind IN ('S', 'f')" \
 	"  JOIN pg_namespace AS n ON n.oid = q.relnamespace AND n.nspname = 'instaid_tickets'" \
-	" WHERE c.relnamespace IN " OURS " GROUP BY q.oid, q.relname, q.relkind ORDER BY q.relname"
+	" GROUP BY q.oid, q.relname, q.relkind ORDER BY q.relname"
 /* $1: its name */
 #define HAS_TICKET \
 	"SELECT q.relname FROM pg_class AS q JOIN pg_namespace AS n ON n.oid = q.relnamespace" \
