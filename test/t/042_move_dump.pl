@@ -254,6 +254,14 @@ like($out, qr/^  ! schema insta5 belongs to own, .* SQL edition .*: connect as o
 	'... who is told whom to be');
 like($out, qr/^  ! the shards belong to own, .* SQL edition .*: connect as own to the target$/m,
 	'... on both sides');
+is(im('insta5'), 5, '... by the owner without --dump');
+SKIP:
+{
+	skip 'any role may create subscriptions', 2 if $old->pg_version >= 16;
+	like($out, qr/^  ! own is not a superuser of the target, .*: make this role one, .* --dump/m,
+		'... who must be a superuser');
+	unlike($out, qr/must be superuser.*give --/, '... and no other connection string helps');
+}
 is(im('--dump', 'insta5'), 0, 'the SQL edition');
 is(places(), 'insta5 frozen insta5', '... serves on the target');
 is(sql($new, $sums), $before, '... with all rows');
