@@ -700,11 +700,13 @@
 	"SELECT format('DROP FUNCTION %1$I.sql_edition_next_id, %1$I.sql_edition_next_ids;" \
 	" DROP DOMAIN %1$I.id_sequence', s) FROM unnest($1::text[]) AS s WHERE " IS_EXTENSION
 
-/* How a copy goes */
+/* How a copy goes.  PostgreSQL 19 has another name for the errors of copies of tables. */
 #define PROGRESS \
 	"SELECT count(*) FILTER (WHERE r.srsubstate = 'r'), count(*)," \
 	" pg_size_pretty(COALESCE(sum(pg_relation_size(r.srrelid)), 0))," \
-	" (SELECT apply_error_count + sync_error_count FROM pg_stat_subscription_stats WHERE subid = $1::oid)" \
+	" (SELECT sum(x.value::bigint) FROM pg_stat_subscription_stats AS s, jsonb_each_text(to_jsonb(s)) AS x" \
+	"  WHERE s.subid = $1::oid AND x.key IN ('apply_error_count', 'sync_error_count'," \
+	"   'sync_table_error_count'))" \
 	" FROM pg_subscription_rel AS r WHERE r.srsubid = $1::oid"
 /* $2: the system identifier of the target; a line for each table whose copy is finished */
 #define COPIED_TABLES \
