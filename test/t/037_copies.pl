@@ -605,10 +605,12 @@ for my $edition ('c', 's')
 		sets_config => "PERFORM set_config('role', '$superuser', false); $noted",
 		# this is nothing for dba
 		$edition eq 'c' ? (resets => "RESET SESSION AUTHORIZATION; $noted") : (),
-		# they make IDs, but not with the settings of before
+		# they make IDs, but not with the settings of before; from 19, one of them is always on
 		sets_path => q{PERFORM set_config('search_path', 'm, pg_catalog', false);},
-		sets_text => q{PERFORM set_config('standard_conforming_strings', 'off', false),
-			set_config('timezone', 'Asia/Tokyo', false);});
+		sets_text => q{
+				PERFORM set_config('timezone', 'Asia/Tokyo', false);
+				PERFORM set_config('standard_conforming_strings', 'off', false)
+				FROM pg_settings WHERE name = 'server_version_num' AND setting::integer < 190000;});
 	my @made = ('sets_path', 'sets_text');
 	my $number = 60;
 	my %number = map { $_ => $number++ } sort keys %does;
