@@ -105,6 +105,8 @@ DECLARE
     main CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
     shard record;
     tables regclass[];
+    defaults text[];
+    other_type CONSTANT text := 'id_sequence_' || gen_random_uuid();
     part record;
     last bigint;
 BEGIN
@@ -155,6 +157,22 @@ BEGIN
         PERFORM instaid.advance_past(part.name, last, shard.epoch);
     END LOOP;
 
+    -- The text of a default, of which only a cast to the old type goes, later calls the next_id() of
+    -- the extension.  So that no string in it is taken for this cast, the type has another name.
+    PERFORM instaid._execute_as(shard.owner, format('ALTER DOMAIN %I.id_sequence RENAME TO %I',
+                                                    schema_name, other_type));
+    defaults := ARRAY(
+        SELECT format('ALTER TABLE ONLY %s ALTER %s SET DEFAULT %s', a.table_name, a.column_name,
+                      replace(pg_get_expr(a.expression, a.relid),
+                              format('::%I.%I', schema_name, other_type), ''))
+        FROM instaid._defaults AS a
+             JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid
+                                AND d.refclassid = 'pg_proc'::regclass
+                                AND d.refobjid = shard.next_id
+        WHERE a.relid = ANY (tables));
+    PERFORM instaid._execute_as(shard.owner, format('ALTER DOMAIN %I.%I RENAME TO id_sequence',
+                                                    schema_name, other_type));
+
     PERFORM instaid._execute_as(shard.owner, format(
         'DROP VIEW IF EXISTS %1$I.id_sequence_lock;'
         ' ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO sql_edition_next_id;'
@@ -184,15 +202,6 @@ BEGIN
     FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
     WHERE p.oid = shard.next_id AND x.grantee <> p.proowner;
 
-    PERFORM instaid._execute_as(shard.owner, format(
-        'ALTER TABLE ONLY %s ALTER %s SET DEFAULT %s', a.table_name, a.column_name,
-        replace(replace(pg_get_expr(a.expression, a.relid),
-                        format('%I.sql_edition_next_id(', schema_name),
-                        format('%I.next_id(', schema_name)),
-                format('::%I.id_sequence', schema_name), '')))
-    FROM instaid._defaults AS a
-         JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid
-                            AND d.refclassid = 'pg_proc'::regclass AND d.refobjid = shard.next_id
-    WHERE a.relid = ANY (tables);
+    PERFORM instaid._execute_as(shard.owner, d) FROM unnest(defaults) AS d;
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
 END $$;
