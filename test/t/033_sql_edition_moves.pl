@@ -182,7 +182,7 @@ $sum = while_inserting('to the extension', sub {
 is($sum->{twice}, 0, '... and no ID came twice');
 is($sum->{inverted}, 0, '... and IDs increase');
 like($move_said, qr/\A[^\n]*ERROR:[^\n]*\n[^\n]*insta1\..*
-[^\n]*ERROR:  schema insta2 belongs to another role than its shard(?!.*ERROR)/s,
+[^\n]*ERROR:  schema insta2 belongs to another role(?!.*ERROR)/s,
 	'... and two errors name shards whose sequence, or schema, belongs to another role');
 is($node->safe_psql('m', q{SELECT object FROM instaid.audit()
 	WHERE code = 'sql_edition_shard'; DROP SCHEMA insta1, insta2 CASCADE}), "insta1\ninsta2",
