@@ -2905,14 +2905,11 @@ BEGIN
     -- default, which could mean another shard, they return null.
     PERFORM instaid._execute_as(main.owner, w) FROM unnest(wrappers) AS w;
     -- the function that was made has the rights of the one beside it
-    IF made IS NOT NULL THEN
-        PERFORM instaid._execute_as(main.owner, format(
-            'REVOKE ALL ON FUNCTION %1$s FROM PUBLIC; GRANT EXECUTE ON FUNCTION %1$s TO %2$s',
-            format('%I.%I()', schema_name, made),
-            string_agg(CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END,
-                       ', ')))
-        FROM aclexplode(COALESCE(main.proacl, acldefault('f', main.owner))) AS x;
-    END IF;
+    PERFORM instaid._execute_as(main.owner, concat(
+        format('REVOKE ALL ON FUNCTION %I.%I() FROM PUBLIC', schema_name, made),
+        format('; GRANT EXECUTE ON FUNCTION %I.%I() TO ', schema_name, made)
+        || instaid._others_with('EXECUTE', COALESCE(main.proacl, acldefault('f', main.owner)),
+                                main.owner))) WHERE made IS NOT NULL;
     -- Who could take values of their sequences can take IDs.
     PERFORM instaid._execute_as(CASE WHEN r LIKE '% ON SEQUENCE %' THEN q.relowner
                                      ELSE main.owner END, format('GRANT %s TO %s', r, x.name))
@@ -3092,6 +3089,42 @@ COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that ha
 
 ---- Replacing a copy ----
 
+-- Make the schema of a copy a shard, with IDs above this one.  A copy that is in the way of the
+-- shard's functions gets another name.
+CREATE FUNCTION instaid._create_shard_beside(
+    copy oid, shard_id integer, epoch timestamptz, largest bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
+DECLARE
+    main record;
+BEGIN
+    SELECT p.proowner::regrole AS owner, n.nspname, p.proname, p.pronargs,
+           p.proname IN ('next_id', 'next_ids') AS is_in_the_way INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = copy;
+    IF shard_id IS NULL THEN
+        RAISE null_value_not_allowed USING
+            MESSAGE = format('schema %I is not a shard yet', main.nspname),
+            HINT = format('Pass the shard ID that it is to have, for example %s.',
+                          instaid._free_shard_id(true));
+    END IF;
+    epoch := COALESCE(epoch, CASE
+        WHEN (largest < instaid.min_id(clock_timestamp())) IS NOT FALSE
+        THEN instaid.default_epoch()
+        ELSE date_trunc('year', clock_timestamp() - interval '1 day' - (
+                 instaid.extract_timestamp(largest) - instaid.default_epoch())) END);
+    PERFORM instaid._execute_as(main.owner, format(
+        'ALTER FUNCTION %s RENAME TO old_%s', instaid._signature(copy), main.proname))
+    WHERE main.is_in_the_way;
+    PERFORM instaid._execute_as(main.owner, format(
+        'SELECT instaid.create_shard(%L, %s, %L, %L)', main.nspname, shard_id, epoch,
+        CASE WHEN to_regclass(quote_ident(main.nspname) || '.table_id_seq') IS NULL
+             THEN 'table_id_seq' ELSE 'shard_id_seq' END));
+    -- next_id(text) and the like can stand beside the shard's
+    PERFORM instaid._execute_as(main.owner, format(
+        'ALTER FUNCTION %s RENAME TO %s', instaid._signature(copy), main.proname))
+    WHERE main.is_in_the_way AND main.pronargs > 0;
+END $$;
+
 -- Locks of tables come first, as in _adopt().
 CREATE FUNCTION instaid.replace_copy(copy regprocedure, shard_id integer DEFAULT NULL,
                                                 epoch timestamptz DEFAULT NULL) RETURNS void
@@ -3103,12 +3136,11 @@ DECLARE
     shard record;
     largest bigint;
     returned text;
-    new_name text;
 BEGIN
     PERFORM instaid._check_no_nulls('replace_copy', json_build_object('copy', copy));
     PERFORM instaid._check_read_committed('replace_copy');
     SELECT p.proname, p.prosecdef, p.prorettype::regtype AS type, n.nspname, n.oid AS schema,
-           p.proowner::regrole AS owner, p.pronargs, p.pronargs = p.pronargdefaults AS is_callable,
+           p.proowner::regrole AS owner, p.pronargs = p.pronargdefaults AS is_callable,
            pg_get_function_arguments(p.oid) AS arguments,
            p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype, 'regclass'::regtype)
            AS is_ambiguous INTO main
@@ -3175,33 +3207,7 @@ BEGIN
             HINT = 'A schema is one shard. Pass no other number or epoch, and give the function,'
                    ' and next_id(), to the owner of the shard.';
     ELSIF shard.shard_id IS NULL THEN
-        IF shard_id IS NULL THEN
-            RAISE null_value_not_allowed USING
-                MESSAGE = format('schema %I is not a shard yet', main.nspname),
-                HINT = format('Pass the shard ID that it is to have, for example %s.',
-                              instaid._free_shard_id(true));
-        END IF;
-        -- so that its IDs are above all others
-        epoch := COALESCE(epoch, CASE
-            WHEN (largest < instaid.min_id(clock_timestamp())) IS NOT FALSE
-            THEN instaid.default_epoch()
-            ELSE date_trunc('year', clock_timestamp() - interval '1 day' - (
-                     instaid.extract_timestamp(largest) - instaid.default_epoch())) END);
-        new_name := CASE WHEN main.proname IN ('next_id', 'next_ids') THEN 'old_' || main.proname
-                    END;
-        PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RENAME TO %I', copy,
-                                                       new_name)) WHERE new_name IS NOT NULL;
-        PERFORM instaid._execute_as(main.owner, format(
-            'SELECT instaid.create_shard(%L, %s, %L, %L)', main.nspname, shard_id, epoch,
-            CASE WHEN to_regclass(quote_ident(main.nspname) || '.table_id_seq') IS NULL
-                 THEN 'table_id_seq' ELSE 'shard_id_seq' END));
-        -- next_id(text) and the like can stand beside the shard's
-        IF main.pronargs > 0 THEN
-            PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RENAME TO %I', copy,
-                                                           main.proname))
-            WHERE new_name IS NOT NULL;
-            new_name := NULL;
-        END IF;
+        PERFORM instaid._create_shard_beside(copy, shard_id, epoch, largest);
         SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
     END IF;
     IF largest >= instaid.min_id(clock_timestamp(), shard.epoch) THEN
@@ -3214,8 +3220,9 @@ BEGIN
     END IF;
     PERFORM instaid._execute_as(main.owner, format(
         'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE PARALLEL UNSAFE %s'
-        ' RETURN %s%1$I.next_id(%7$s)', main.nspname, COALESCE(new_name, main.proname),
-        main.arguments, main.type, CASE WHEN main.prosecdef THEN 'SECURITY DEFINER' END,
+        ' RETURN %s%1$I.next_id(%7$s)', main.nspname,
+        (SELECT p.proname FROM pg_proc AS p WHERE p.oid = copy), main.arguments, main.type,
+        CASE WHEN main.prosecdef THEN 'SECURITY DEFINER' END,
         CASE WHEN main.type <> 'bigint'::regtype
              THEN format('%L || ', regexp_replace(returned, '\d+$', '')) END,
         -- the shard's own, which got its old text back
@@ -3539,7 +3546,6 @@ DECLARE
     highest bigint;
     next_id bigint;
     grants text;
-    unreferenced text;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
         'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
@@ -3695,25 +3701,6 @@ BEGIN
         || CASE WHEN main.default_text IS DISTINCT FROM main.new_default
                 THEN alter_column || ' SET DEFAULT ' || main.new_default END
         || widening.creations, NULL);
-    SELECT string_agg(format('%s.%I', a.attrelid::regclass, a.attname), ', '
-                      ORDER BY a.attrelid::regclass::text, a.attnum) INTO unreferenced
-    FROM pg_class AS t JOIN pg_class AS c ON c.relnamespace = t.relnamespace
-                            AND c.relowner = t.relowner AND c.relkind IN ('r', 'p')
-         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND a.attinhcount = 0
-    WHERE t.oid = table_name AND (c.oid, a.attnum) <> (t.oid, main.attnum)
-      AND a.atttypid = ANY ('{integer,smallint,integer[],smallint[]}'::regtype[])
-      AND EXISTS (
-          SELECT FROM unnest('{$,s$,es$,ies$}'::text[], '{"","","",y}'::text[]) AS e (plural, one)
-               CROSS JOIN LATERAL concat('_', regexp_replace(t.relname, e.plural, e.one), '_id')
-                   AS n (name)
-          WHERE right('_' || rtrim(a.attname, 's'), length(n.name)) = n.name)
-      AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.contype = 'f' AND k.conrelid = c.oid
-                                                       AND a.attnum = ANY (k.conkey));
-    IF unreferenced IS NOT NULL THEN
-        RAISE NOTICE 'integer columns are named like references to %, and stay as they are',
-            table_name USING DETAIL = format('They are %s.', unreferenced),
-            HINT = 'Widen those that will hold its IDs, or give them foreign keys first.';
-    END IF;
     IF cardinality(statements) = 1 THEN
         RAISE NOTICE 'column % has the IDs of shard % already', main.name, shard.shard_id;
         RETURN;
@@ -3770,6 +3757,8 @@ DECLARE
     main CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
     shard record;
     tables regclass[];
+    defaults text[];
+    other_type CONSTANT text := 'id_sequence_' || gen_random_uuid();
     part record;
     last bigint;
 BEGIN
@@ -3782,16 +3771,7 @@ BEGIN
     PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
     PERFORM instaid._check_new_shard(schema_name, shard.shard_id, shard.epoch,
                                      COALESCE(main, shard.next_id));
-    SELECT n.nspowner::regrole AS owner INTO part FROM pg_namespace AS n
-    WHERE n.oid = shard.schema AND NOT instaid._can_trust(shard.owner, n.nspowner);
-    IF FOUND THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('schema %I belongs to another role than its shard', schema_name),
-            DETAIL = format('Role %s could put functions in the place of those of %s meanwhile.',
-                            part.owner, shard.owner),
-            HINT = format('Give it to this role: ALTER SCHEMA %I OWNER TO %s;', schema_name,
-                          shard.owner);
-    END IF;
+    PERFORM instaid._check_ruler(shard.owner, schema_name, shard.next_id);
 
     -- The tables are locked before the sequences, as by an INSERT.
     tables := ARRAY(
@@ -3820,6 +3800,22 @@ BEGIN
         PERFORM instaid.advance_past(part.name, last, shard.epoch);
     END LOOP;
 
+    -- The text of a default, without its cast to the old type, will call the next_id() of the
+    -- extension.  So that no string in it is taken for this cast, the type has another name.
+    PERFORM instaid._execute_as(shard.owner, format('ALTER DOMAIN %I.id_sequence RENAME TO %I',
+                                                    schema_name, other_type));
+    defaults := ARRAY(
+        SELECT format('ALTER TABLE ONLY %s ALTER %s SET DEFAULT %s', a.table_name, a.column_name,
+                      replace(pg_get_expr(a.expression, a.relid),
+                              format('::%I.%I', schema_name, other_type), ''))
+        FROM instaid._defaults AS a
+             JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid
+                                AND d.refclassid = 'pg_proc'::regclass
+                                AND d.refobjid = shard.next_id
+        WHERE a.relid = ANY (tables));
+    PERFORM instaid._execute_as(shard.owner, format('ALTER DOMAIN %I.%I RENAME TO id_sequence',
+                                                    schema_name, other_type));
+
     PERFORM instaid._execute_as(shard.owner, format(
         'DROP VIEW IF EXISTS %1$I.id_sequence_lock;'
         ' ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO sql_edition_next_id;'
@@ -3838,27 +3834,17 @@ BEGIN
     PERFORM instaid._execute_as(shard.owner, format(
         'REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, x.grantee::regrole))
     FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
-    WHERE x.grantee <> p.proowner AND (
-        p.oid = instaid._find_function(schema_name, 'next_id', '') AND main IS NULL
-        OR p.oid IN (instaid._find_function(schema_name, 'next_id', '2205'),
-                     instaid._find_function(schema_name, 'next_ids', '23 2205')));
+    WHERE x.grantee <> p.proowner AND p.oid <> COALESCE(main, 0)
+      AND p.oid IN (instaid._find_function(schema_name, 'next_id', ''),
+                    instaid._find_function(schema_name, 'next_id', '2205'),
+                    instaid._find_function(schema_name, 'next_ids', '23 2205'));
     PERFORM instaid._execute_as(shard.owner, format(
         'GRANT EXECUTE ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
-        ' %1$I.next_ids(integer, regclass) TO %2$s', schema_name,
-        CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
-    FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
-    WHERE p.oid = shard.next_id AND x.grantee <> p.proowner;
+        ' %1$I.next_ids(integer, regclass) TO ', schema_name)
+        || instaid._others_with('EXECUTE', p.proacl, p.proowner))
+    FROM pg_proc AS p WHERE p.oid = shard.next_id;
 
-    PERFORM instaid._execute_as(shard.owner, format(
-        'ALTER TABLE ONLY %s ALTER %s SET DEFAULT %s', a.table_name, a.column_name,
-        replace(replace(pg_get_expr(a.expression, a.relid),
-                        format('%I.sql_edition_next_id(', schema_name),
-                        format('%I.next_id(', schema_name)),
-                format('::%I.id_sequence', schema_name), '')))
-    FROM instaid._defaults AS a
-         JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid
-                            AND d.refclassid = 'pg_proc'::regclass AND d.refobjid = shard.next_id
-    WHERE a.relid = ANY (tables);
+    PERFORM instaid._execute_as(shard.owner, d) FROM unnest(defaults) AS d;
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
 END $$;
 

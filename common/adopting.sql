@@ -296,14 +296,11 @@ BEGIN
     -- default, which could mean another shard, they return null.
     PERFORM instaid._execute_as(main.owner, w) FROM unnest(wrappers) AS w;
     -- the function that was made has the rights of the one beside it
-    IF made IS NOT NULL THEN
-        PERFORM instaid._execute_as(main.owner, format(
-            'REVOKE ALL ON FUNCTION %1$s FROM PUBLIC; GRANT EXECUTE ON FUNCTION %1$s TO %2$s',
-            format('%I.%I()', schema_name, made),
-            string_agg(CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END,
-                       ', ')))
-        FROM aclexplode(COALESCE(main.proacl, acldefault('f', main.owner))) AS x;
-    END IF;
+    PERFORM instaid._execute_as(main.owner, concat(
+        format('REVOKE ALL ON FUNCTION %I.%I() FROM PUBLIC', schema_name, made),
+        format('; GRANT EXECUTE ON FUNCTION %I.%I() TO ', schema_name, made)
+        || instaid._others_with('EXECUTE', COALESCE(main.proacl, acldefault('f', main.owner)),
+                                main.owner))) WHERE made IS NOT NULL;
     -- Who could take values of their sequences can take IDs.
     PERFORM instaid._execute_as(CASE WHEN r LIKE '% ON SEQUENCE %' THEN q.relowner
                                      ELSE main.owner END, format('GRANT %s TO %s', r, x.name))

@@ -1,5 +1,41 @@
 ---- Replacing a copy ----
 
+-- Make the schema of a copy a shard, with IDs above this one.  A copy that is in the way of the
+-- shard's functions gets another name.
+CREATE OR REPLACE FUNCTION instaid._create_shard_beside(
+    copy oid, shard_id integer, epoch timestamptz, largest bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
+DECLARE
+    main record;
+BEGIN
+    SELECT p.proowner::regrole AS owner, n.nspname, p.proname, p.pronargs,
+           p.proname IN ('next_id', 'next_ids') AS is_in_the_way INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = copy;
+    IF shard_id IS NULL THEN
+        RAISE null_value_not_allowed USING
+            MESSAGE = format('schema %I is not a shard yet', main.nspname),
+            HINT = format('Pass the shard ID that it is to have, for example %s.',
+                          instaid._free_shard_id(true));
+    END IF;
+    epoch := COALESCE(epoch, CASE
+        WHEN (largest < instaid.min_id(clock_timestamp())) IS NOT FALSE
+        THEN instaid.default_epoch()
+        ELSE date_trunc('year', clock_timestamp() - interval '1 day' - (
+                 instaid.extract_timestamp(largest) - instaid.default_epoch())) END);
+    PERFORM instaid._execute_as(main.owner, format(
+        'ALTER FUNCTION %s RENAME TO old_%s', instaid._signature(copy), main.proname))
+    WHERE main.is_in_the_way;
+    PERFORM instaid._execute_as(main.owner, format(
+        'SELECT instaid.create_shard(%L, %s, %L, %L)', main.nspname, shard_id, epoch,
+        CASE WHEN to_regclass(quote_ident(main.nspname) || '.table_id_seq') IS NULL
+             THEN 'table_id_seq' ELSE 'shard_id_seq' END));
+    -- next_id(text) and the like can stand beside the shard's
+    PERFORM instaid._execute_as(main.owner, format(
+        'ALTER FUNCTION %s RENAME TO %s', instaid._signature(copy), main.proname))
+    WHERE main.is_in_the_way AND main.pronargs > 0;
+END $$;
+
 -- Locks of tables come first, as in _adopt().
 CREATE OR REPLACE FUNCTION instaid.replace_copy(copy regprocedure, shard_id integer DEFAULT NULL,
                                                 epoch timestamptz DEFAULT NULL) RETURNS void
@@ -11,12 +47,11 @@ DECLARE
     shard record;
     largest bigint;
     returned text;
-    new_name text;
 BEGIN
     PERFORM instaid._check_no_nulls('replace_copy', json_build_object('copy', copy));
     PERFORM instaid._check_read_committed('replace_copy');
     SELECT p.proname, p.prosecdef, p.prorettype::regtype AS type, n.nspname, n.oid AS schema,
-           p.proowner::regrole AS owner, p.pronargs, p.pronargs = p.pronargdefaults AS is_callable,
+           p.proowner::regrole AS owner, p.pronargs = p.pronargdefaults AS is_callable,
            pg_get_function_arguments(p.oid) AS arguments,
            p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype, 'regclass'::regtype)
            AS is_ambiguous INTO main
@@ -83,33 +118,7 @@ BEGIN
             HINT = 'A schema is one shard. Pass no other number or epoch, and give the function,'
                    ' and next_id(), to the owner of the shard.';
     ELSIF shard.shard_id IS NULL THEN
-        IF shard_id IS NULL THEN
-            RAISE null_value_not_allowed USING
-                MESSAGE = format('schema %I is not a shard yet', main.nspname),
-                HINT = format('Pass the shard ID that it is to have, for example %s.',
-                              instaid._free_shard_id(true));
-        END IF;
-        -- so that its IDs are above all others
-        epoch := COALESCE(epoch, CASE
-            WHEN (largest < instaid.min_id(clock_timestamp())) IS NOT FALSE
-            THEN instaid.default_epoch()
-            ELSE date_trunc('year', clock_timestamp() - interval '1 day' - (
-                     instaid.extract_timestamp(largest) - instaid.default_epoch())) END);
-        new_name := CASE WHEN main.proname IN ('next_id', 'next_ids') THEN 'old_' || main.proname
-                    END;
-        PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RENAME TO %I', copy,
-                                                       new_name)) WHERE new_name IS NOT NULL;
-        PERFORM instaid._execute_as(main.owner, format(
-            'SELECT instaid.create_shard(%L, %s, %L, %L)', main.nspname, shard_id, epoch,
-            CASE WHEN to_regclass(quote_ident(main.nspname) || '.table_id_seq') IS NULL
-                 THEN 'table_id_seq' ELSE 'shard_id_seq' END));
-        -- next_id(text) and the like can stand beside the shard's
-        IF main.pronargs > 0 THEN
-            PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RENAME TO %I', copy,
-                                                           main.proname))
-            WHERE new_name IS NOT NULL;
-            new_name := NULL;
-        END IF;
+        PERFORM instaid._create_shard_beside(copy, shard_id, epoch, largest);
         SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
     END IF;
     IF largest >= instaid.min_id(clock_timestamp(), shard.epoch) THEN
@@ -122,8 +131,9 @@ BEGIN
     END IF;
     PERFORM instaid._execute_as(main.owner, format(
         'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE PARALLEL UNSAFE %s'
-        ' RETURN %s%1$I.next_id(%7$s)', main.nspname, COALESCE(new_name, main.proname),
-        main.arguments, main.type, CASE WHEN main.prosecdef THEN 'SECURITY DEFINER' END,
+        ' RETURN %s%1$I.next_id(%7$s)', main.nspname,
+        (SELECT p.proname FROM pg_proc AS p WHERE p.oid = copy), main.arguments, main.type,
+        CASE WHEN main.prosecdef THEN 'SECURITY DEFINER' END,
         CASE WHEN main.type <> 'bigint'::regtype
              THEN format('%L || ', regexp_replace(returned, '\d+$', '')) END,
         -- the shard's own, which got its old text back

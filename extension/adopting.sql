@@ -105,6 +105,8 @@ DECLARE
     main CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
     shard record;
     tables regclass[];
+    defaults text[];
+    other_type CONSTANT text := 'id_sequence_' || gen_random_uuid();
     part record;
     last bigint;
 BEGIN
@@ -117,16 +119,7 @@ BEGIN
     PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
     PERFORM instaid._check_new_shard(schema_name, shard.shard_id, shard.epoch,
                                      COALESCE(main, shard.next_id));
-    SELECT n.nspowner::regrole AS owner INTO part FROM pg_namespace AS n
-    WHERE n.oid = shard.schema AND NOT instaid._can_trust(shard.owner, n.nspowner);
-    IF FOUND THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('schema %I belongs to another role than its shard', schema_name),
-            DETAIL = format('Role %s could put functions in the place of those of %s meanwhile.',
-                            part.owner, shard.owner),
-            HINT = format('Give it to this role: ALTER SCHEMA %I OWNER TO %s;', schema_name,
-                          shard.owner);
-    END IF;
+    PERFORM instaid._check_ruler(shard.owner, schema_name, shard.next_id);
 
     -- The tables are locked before the sequences, as by an INSERT.
     tables := ARRAY(
@@ -155,6 +148,22 @@ BEGIN
         PERFORM instaid.advance_past(part.name, last, shard.epoch);
     END LOOP;
 
+    -- The text of a default, without its cast to the old type, will call the next_id() of the
+    -- extension.  So that no string in it is taken for this cast, the type has another name.
+    PERFORM instaid._execute_as(shard.owner, format('ALTER DOMAIN %I.id_sequence RENAME TO %I',
+                                                    schema_name, other_type));
+    defaults := ARRAY(
+        SELECT format('ALTER TABLE ONLY %s ALTER %s SET DEFAULT %s', a.table_name, a.column_name,
+                      replace(pg_get_expr(a.expression, a.relid),
+                              format('::%I.%I', schema_name, other_type), ''))
+        FROM instaid._defaults AS a
+             JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid
+                                AND d.refclassid = 'pg_proc'::regclass
+                                AND d.refobjid = shard.next_id
+        WHERE a.relid = ANY (tables));
+    PERFORM instaid._execute_as(shard.owner, format('ALTER DOMAIN %I.%I RENAME TO id_sequence',
+                                                    schema_name, other_type));
+
     PERFORM instaid._execute_as(shard.owner, format(
         'DROP VIEW IF EXISTS %1$I.id_sequence_lock;'
         ' ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO sql_edition_next_id;'
@@ -173,26 +182,16 @@ BEGIN
     PERFORM instaid._execute_as(shard.owner, format(
         'REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, x.grantee::regrole))
     FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
-    WHERE x.grantee <> p.proowner AND (
-        p.oid = instaid._find_function(schema_name, 'next_id', '') AND main IS NULL
-        OR p.oid IN (instaid._find_function(schema_name, 'next_id', '2205'),
-                     instaid._find_function(schema_name, 'next_ids', '23 2205')));
+    WHERE x.grantee <> p.proowner AND p.oid <> COALESCE(main, 0)
+      AND p.oid IN (instaid._find_function(schema_name, 'next_id', ''),
+                    instaid._find_function(schema_name, 'next_id', '2205'),
+                    instaid._find_function(schema_name, 'next_ids', '23 2205'));
     PERFORM instaid._execute_as(shard.owner, format(
         'GRANT EXECUTE ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
-        ' %1$I.next_ids(integer, regclass) TO %2$s', schema_name,
-        CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
-    FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
-    WHERE p.oid = shard.next_id AND x.grantee <> p.proowner;
+        ' %1$I.next_ids(integer, regclass) TO ', schema_name)
+        || instaid._others_with('EXECUTE', p.proacl, p.proowner))
+    FROM pg_proc AS p WHERE p.oid = shard.next_id;
 
-    PERFORM instaid._execute_as(shard.owner, format(
-        'ALTER TABLE ONLY %s ALTER %s SET DEFAULT %s', a.table_name, a.column_name,
-        replace(replace(pg_get_expr(a.expression, a.relid),
-                        format('%I.sql_edition_next_id(', schema_name),
-                        format('%I.next_id(', schema_name)),
-                format('::%I.id_sequence', schema_name), '')))
-    FROM instaid._defaults AS a
-         JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid
-                            AND d.refclassid = 'pg_proc'::regclass AND d.refobjid = shard.next_id
-    WHERE a.relid = ANY (tables);
+    PERFORM instaid._execute_as(shard.owner, d) FROM unnest(defaults) AS d;
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
 END $$;

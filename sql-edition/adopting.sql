@@ -35,12 +35,9 @@ BEGIN
                       CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, sequence)
         FROM pg_proc AS p WHERE p.oid = adopted);
     -- Who could take values of the sequence for the published function can take IDs.
-    SELECT string_agg(DISTINCT CASE WHEN x.grantee = 0 THEN 'PUBLIC'
-                                    ELSE x.grantee::regrole::text END, ', '),
-           bool_and(x.privilege_type = 'USAGE')
-    INTO users, is_usage
-    FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
-    WHERE c.oid = sequence AND x.grantee <> c.relowner AND x.privilege_type IN ('USAGE', 'UPDATE');
+    SELECT instaid._others_with('U%', c.relacl, c.relowner),
+           instaid._others_with('UPDATE', c.relacl, c.relowner) IS NULL
+    INTO users, is_usage FROM pg_class AS c WHERE c.oid = sequence;
     IF users IS NOT NULL THEN
         EXECUTE format('GRANT EXECUTE ON FUNCTION %1$I.next_id(%1$I.id_sequence),'
                        ' %1$I.next_ids(integer, %1$I.id_sequence) TO %2$s', schema_name, users);
