@@ -3546,6 +3546,7 @@ DECLARE
     highest bigint;
     next_id bigint;
     grants text;
+    unreferenced text;
 BEGIN
     PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
         'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
@@ -3701,6 +3702,25 @@ BEGIN
         || CASE WHEN main.default_text IS DISTINCT FROM main.new_default
                 THEN alter_column || ' SET DEFAULT ' || main.new_default END
         || widening.creations, NULL);
+    SELECT string_agg(format('%s.%I', a.attrelid::regclass, a.attname), ', '
+                      ORDER BY a.attrelid::regclass::text, a.attnum) INTO unreferenced
+    FROM pg_class AS t JOIN pg_class AS c ON c.relnamespace = t.relnamespace
+                            AND c.relowner = t.relowner AND c.relkind IN ('r', 'p')
+         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND a.attinhcount = 0
+    WHERE t.oid = table_name AND (c.oid, a.attnum) <> (t.oid, main.attnum)
+      AND a.atttypid = ANY ('{integer,smallint,integer[],smallint[]}'::regtype[])
+      AND EXISTS (
+          SELECT FROM unnest('{$,s$,es$,ies$}'::text[], '{"","","",y}'::text[]) AS e (plural, one)
+               CROSS JOIN LATERAL concat('_', regexp_replace(t.relname, e.plural, e.one), '_id')
+                   AS n (name)
+          WHERE right('_' || rtrim(a.attname, 's'), length(n.name)) = n.name)
+      AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.contype = 'f' AND k.conrelid = c.oid
+                                                       AND a.attnum = ANY (k.conkey));
+    IF unreferenced IS NOT NULL THEN
+        RAISE NOTICE 'integer columns are named like references to %, and stay as they are',
+            table_name USING DETAIL = format('They are %s.', unreferenced),
+            HINT = 'Widen those that will hold its IDs, or give them foreign keys first.';
+    END IF;
     IF cardinality(statements) = 1 THEN
         RAISE NOTICE 'column % has the IDs of shard % already', main.name, shard.shard_id;
         RETURN;

@@ -658,6 +658,14 @@ CREATE VIEW adopt1.two AS SELECT id FROM adopt1.one;
 CREATE OR REPLACE VIEW adopt1.one AS SELECT u.id FROM adopt1.users AS u, adopt1.two;
 SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.users', 'id', true)$$);
 ROLLBACK;
+-- columns named like references stay as they are, and are named
+CREATE TABLE adopt1.boxes (id serial, box_id integer);
+CREATE TABLE adopt1.categories (id bigserial, boxes_id smallint, sandbox_id integer);
+CREATE TABLE adopt1.named (box_id bigint, big_box_ids integer[], boxe_id integer, boxid integer, category_id integer,
+    box_id_2 integer, other_box_id integer REFERENCES adopt1.users);
+SELECT statement FROM instaid.adopt_column('adopt1.boxes', 'id', true) AS statement;
+SELECT statement FROM instaid.adopt_column('adopt1.categories', 'id', true) AS statement;
+DROP TABLE adopt1.boxes, adopt1.categories, adopt1.named;
 SELECT statement FROM instaid.adopt_column('adopt1.users', 'id') AS statement;
 SELECT attrelid::regclass, attname, atttypid::regtype FROM pg_attribute
 WHERE attrelid::regclass::text ~ '^adopt1\.(users|profiles|prefs|pairs)\d?$' AND attnum > 0 ORDER BY 1, 2;
