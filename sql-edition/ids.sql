@@ -2,9 +2,6 @@
 
 -- Reading and packing IDs, time ranges, IDs as text, partitions by time.
 
-\ir begin.sql
-CALL instaid._begin_file('ids.sql');
-
 ---- Reading and packing IDs ----
 
 -- The functions that queries call for each row are in SQL without branches, so that PostgreSQL
@@ -231,6 +228,3 @@ END $$;
 COMMENT ON FUNCTION instaid.from_shortcode IS 'the ID of a shortcode; error for other text';
 
 \ir ../common/partitions.sql
-
-CALL instaid._set_rights();
-COMMIT;

@@ -2,9 +2,6 @@
 
 -- Tickets, and where all shards and tickets of a database stand.
 
-\ir begin.sql
-CALL instaid._begin_file('tickets.sql', '{"shards.sql": "instaid._list_shards()"}');
-
 ---- Tickets ----
 
 CREATE OR REPLACE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
@@ -230,6 +227,3 @@ CREATE OR REPLACE VIEW instaid._lone_sequences AS
     SELECT NULL::oid AS sequence, NULL::oid AS owner WHERE false;
 
 \ir ../common/positions.sql
-
-CALL instaid._set_rights();
-COMMIT;
