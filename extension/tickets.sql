@@ -147,6 +147,9 @@ BEGIN
         first := start + mod(mod(server - start::numeric, servers) + servers, servers);
         EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s'
                        ' CACHE %s', name, data_type, servers, first, step);
+        -- with UPDATE, which default privileges can give, another role could set it back
+        EXECUTE format('REVOKE UPDATE ON SEQUENCE instaid_tickets.%I FROM %s', name,
+                       instaid._default_grantees());
     ELSE
         -- arrays can have other dimensions and bounds
         source := ARRAY(SELECT unnest(source));
@@ -199,12 +202,6 @@ BEGIN
                        ' shared_preload_libraries, and restart the server.';
         END IF;
     END IF;
-    -- with UPDATE, which default privileges can give, another role could set it back
-    PERFORM instaid._execute_as(c.relowner, format('REVOKE UPDATE ON SEQUENCE %s FROM %s',
-        c.oid::regclass, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
-    FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
-    WHERE c.oid = instaid.ticket_sequence(name) AND c.relkind = 'S' AND x.grantee <> c.relowner
-      AND x.privilege_type = 'UPDATE';
     EXECUTE format('COMMENT ON %s instaid_tickets.%I IS %L',
                    CASE WHEN source IS NULL THEN 'SEQUENCE' ELSE 'FOREIGN TABLE' END, name,
                    'a ticket of instaid: use instaid.next_ticket()');

@@ -149,11 +149,8 @@ BEGIN
     EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s', name,
                    data_type, servers, first);
     -- with UPDATE, which default privileges can give, another role could set it back
-    PERFORM instaid._execute_as(c.relowner, format('REVOKE UPDATE ON SEQUENCE %s FROM %s',
-        c.oid::regclass, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
-    FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
-    WHERE c.oid = instaid.ticket_sequence(name) AND c.relkind = 'S' AND x.grantee <> c.relowner
-      AND x.privilege_type = 'UPDATE';
+    EXECUTE format('REVOKE UPDATE ON SEQUENCE instaid_tickets.%I FROM %s', name,
+                   instaid._default_grantees());
     EXECUTE format('COMMENT ON SEQUENCE instaid_tickets.%I IS %L', name,
                    'a ticket of instaid: use instaid.next_ticket()');
     RETURN instaid.ticket_sequence(name);
