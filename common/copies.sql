@@ -188,7 +188,8 @@ BEGIN
          CROSS JOIN LATERAL instaid._session_value(owner, u.sequence) AS l (last)
     WHERE l.last <> u.first
     ORDER BY ((instaid.decode(u.first)).sequence, (instaid.decode(l.last)).sequence)
-             = ((instaid.decode(ids[1])).sequence, (instaid.decode(ids[2])).sequence) DESC, EXISTS (
+             = ((instaid.decode(ids[1])).sequence, (instaid.decode(ids[2])).sequence) DESC,
+             EXISTS (
         SELECT FROM pg_depend AS d
         WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = u.sequence
           AND d.classid = 'pg_attrdef'::regclass) LIMIT 1;
