@@ -111,7 +111,15 @@ CREATE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boolean
             FROM pg_namespace AS i CROSS JOIN instaid._ruler(owner) AS r
             WHERE i.nspname = 'instaid');
 
----- Checks that need C or know of Citus ----
+-- The roles that default privileges can give rights on new objects of the caller.
+CREATE FUNCTION instaid._default_grantees() RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN concat_ws(', ', 'PUBLIC', (
+        SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
+        FROM pg_default_acl AS d CROSS JOIN LATERAL aclexplode(d.defaclacl) AS x
+             JOIN pg_roles AS r ON r.oid = x.grantee AND r.rolname <> current_user));
+
+---- Checks that need C ----
 
 -- Run a command as a role that the caller can SET ROLE to, and return its first value.
 CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
@@ -121,19 +129,6 @@ CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
 -- Functions take names as text, because a cast to name truncates those that are too long.
 CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_check_name';
-
--- Whether this database is a worker of Citus.
-CREATE FUNCTION instaid._is_citus_worker() RETURNS boolean
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    is_worker boolean := false;
-BEGIN
-    -- only superusers create anything in pg_catalog
-    IF to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL THEN
-        EXECUTE 'SELECT groupid <> 0 FROM pg_catalog.pg_dist_local_group' INTO is_worker;
-    END IF;
-    RETURN is_worker;
-END $$;
 
 ---- The layout of an ID ----
 
@@ -169,10 +164,6 @@ COMMENT ON FUNCTION instaid.extract_timestamp IS 'the time of an ID, to the mill
 CREATE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_shard_id';
 COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID';
-
-CREATE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_extract_sequence';
-COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID';
 
 CREATE FUNCTION instaid.decode(id bigint, epoch timestamptz DEFAULT instaid.default_epoch(),
                                OUT created_at timestamptz, OUT shard_id integer,
@@ -676,11 +667,10 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
 CREATE FUNCTION instaid._restrict_shards(schemas text[]) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM instaid._execute_as(c.relowner, format('REVOKE UPDATE ON SEQUENCE %s FROM %s',
-        c.oid::regclass, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
-    FROM unnest(schemas) AS s (name) CROSS JOIN LATERAL instaid._shard_sequences(s.name) AS q
-         JOIN pg_class AS c ON c.oid = q CROSS JOIN LATERAL aclexplode(c.relacl) AS x
-    WHERE x.grantee <> c.relowner AND x.privilege_type = 'UPDATE';
+    EXECUTE (
+        SELECT format('REVOKE UPDATE ON SEQUENCE %s FROM %s', string_agg(q::text, ', '),
+                      instaid._default_grantees())
+        FROM unnest(schemas) AS s CROSS JOIN LATERAL instaid._shard_sequences(s) AS q);
 END $$;
 
 ---- Creating shards ----
@@ -812,12 +802,9 @@ CREATE FUNCTION instaid._restrict_schemas(schemas text[]) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     EXECUTE (
-        SELECT COALESCE(string_agg(format('REVOKE CREATE ON SCHEMA %I FROM %s', n.nspname,
-                   CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END), '; '),
-               '')
-        FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
-        WHERE n.nspname = ANY (schemas) AND x.privilege_type = 'CREATE'
-          AND x.grantee <> n.nspowner);
+        SELECT format('REVOKE CREATE ON SCHEMA %s FROM %s', string_agg(quote_ident(s), ', '),
+                      instaid._default_grantees())
+        FROM unnest(schemas) AS s);
 END $$;
 
 CREATE FUNCTION instaid.create_shard(schema_name text, shard_id integer,
@@ -1146,18 +1133,23 @@ CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
                                       source text[] DEFAULT NULL) RETURNS regclass
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    is_citus_worker boolean;
     first numeric;
     odd record;
     part text;
     n integer := 1;
 BEGIN
     PERFORM instaid._check_new_ticket(name, server, servers, start, step, data_type);
+    -- only superusers create anything in pg_catalog
+    IF to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL THEN
+        EXECUTE 'SELECT groupid <> 0 FROM pg_catalog.pg_dist_local_group' INTO is_citus_worker;
+    END IF;
     IF source IS NOT NULL AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('ticket %I cannot have a source and a server or start', name),
             DETAIL = format('The server is %s of %s; the start is %s.', server, servers, start),
             HINT = 'Set INCREMENT and START of the sequences on the servers of the source.';
-    ELSIF source IS NULL AND servers = 1 AND instaid._is_citus_worker() THEN
+    ELSIF source IS NULL AND servers = 1 AND is_citus_worker THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ticket %I cannot be created on a worker of Citus', name),
             DETAIL = 'It would issue the values of the other nodes.',
@@ -1176,6 +1168,9 @@ BEGIN
         first := start + mod(mod(server - start::numeric, servers) + servers, servers);
         EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s'
                        ' CACHE %s', name, data_type, servers, first, step);
+        -- with UPDATE, which default privileges can give, another role could set it back
+        EXECUTE format('REVOKE UPDATE ON SEQUENCE instaid_tickets.%I FROM %s', name,
+                       instaid._default_grantees());
     ELSE
         -- arrays can have other dimensions and bounds
         source := ARRAY(SELECT unnest(source));
@@ -1228,12 +1223,6 @@ BEGIN
                        ' shared_preload_libraries, and restart the server.';
         END IF;
     END IF;
-    -- with UPDATE, which default privileges can give, another role could set it back
-    PERFORM instaid._execute_as(c.relowner, format('REVOKE UPDATE ON SEQUENCE %s FROM %s',
-        c.oid::regclass, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
-    FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
-    WHERE c.oid = instaid.ticket_sequence(name) AND c.relkind = 'S' AND x.grantee <> c.relowner
-      AND x.privilege_type = 'UPDATE';
     EXECUTE format('COMMENT ON %s instaid_tickets.%I IS %L',
                    CASE WHEN source IS NULL THEN 'SEQUENCE' ELSE 'FOREIGN TABLE' END, name,
                    'a ticket of instaid: use instaid.next_ticket()');
@@ -2479,8 +2468,9 @@ BEGIN
     FROM unnest(used, first) AS u (sequence, first) JOIN pg_class AS c ON c.oid = u.sequence
          CROSS JOIN LATERAL instaid._session_value(owner, u.sequence) AS l (last)
     WHERE l.last <> u.first
-    ORDER BY (instaid.extract_sequence(u.first), instaid.extract_sequence(l.last))
-             = (instaid.extract_sequence(ids[1]), instaid.extract_sequence(ids[2])) DESC, EXISTS (
+    ORDER BY ((instaid.decode(u.first)).sequence, (instaid.decode(l.last)).sequence)
+             = ((instaid.decode(ids[1])).sequence, (instaid.decode(ids[2])).sequence) DESC,
+             EXISTS (
         SELECT FROM pg_depend AS d
         WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = u.sequence
           AND d.classid = 'pg_attrdef'::regclass) LIMIT 1;

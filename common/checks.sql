@@ -78,3 +78,11 @@ CREATE OR REPLACE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boole
     RETURN (SELECT pg_has_role(r, role, 'USAGE') OR r = i.nspowner
             FROM pg_namespace AS i CROSS JOIN instaid._ruler(owner) AS r
             WHERE i.nspname = 'instaid');
+
+-- The roles that default privileges can give rights on new objects of the caller.
+CREATE OR REPLACE FUNCTION instaid._default_grantees() RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN concat_ws(', ', 'PUBLIC', (
+        SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
+        FROM pg_default_acl AS d CROSS JOIN LATERAL aclexplode(d.defaclacl) AS x
+             JOIN pg_roles AS r ON r.oid = x.grantee AND r.rolname <> current_user));

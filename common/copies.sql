@@ -187,8 +187,9 @@ BEGIN
     FROM unnest(used, first) AS u (sequence, first) JOIN pg_class AS c ON c.oid = u.sequence
          CROSS JOIN LATERAL instaid._session_value(owner, u.sequence) AS l (last)
     WHERE l.last <> u.first
-    ORDER BY (instaid.extract_sequence(u.first), instaid.extract_sequence(l.last))
-             = (instaid.extract_sequence(ids[1]), instaid.extract_sequence(ids[2])) DESC, EXISTS (
+    ORDER BY ((instaid.decode(u.first)).sequence, (instaid.decode(l.last)).sequence)
+             = ((instaid.decode(ids[1])).sequence, (instaid.decode(ids[2])).sequence) DESC,
+             EXISTS (
         SELECT FROM pg_depend AS d
         WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = u.sequence
           AND d.classid = 'pg_attrdef'::regclass) LIMIT 1;

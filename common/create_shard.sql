@@ -127,12 +127,9 @@ CREATE OR REPLACE FUNCTION instaid._restrict_schemas(schemas text[]) RETURNS voi
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     EXECUTE (
-        SELECT COALESCE(string_agg(format('REVOKE CREATE ON SCHEMA %I FROM %s', n.nspname,
-                   CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END), '; '),
-               '')
-        FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
-        WHERE n.nspname = ANY (schemas) AND x.privilege_type = 'CREATE'
-          AND x.grantee <> n.nspowner);
+        SELECT format('REVOKE CREATE ON SCHEMA %s FROM %s', string_agg(quote_ident(s), ', '),
+                      instaid._default_grantees())
+        FROM unnest(schemas) AS s);
 END $$;
 
 CREATE OR REPLACE FUNCTION instaid.create_shard(schema_name text, shard_id integer,

@@ -32,7 +32,7 @@ SELECT instaid._check_library('VERSION');
 
 -- include common/checks.sql
 
----- Checks that need C or know of Citus ----
+---- Checks that need C ----
 
 -- Run a command as a role that the caller can SET ROLE to, and return its first value.
 CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
@@ -42,16 +42,3 @@ CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
 -- Functions take names as text, because a cast to name truncates those that are too long.
 CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_check_name';
-
--- Whether this database is a worker of Citus.
-CREATE FUNCTION instaid._is_citus_worker() RETURNS boolean
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    is_worker boolean := false;
-BEGIN
-    -- only superusers create anything in pg_catalog
-    IF to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL THEN
-        EXECUTE 'SELECT groupid <> 0 FROM pg_catalog.pg_dist_local_group' INTO is_worker;
-    END IF;
-    RETURN is_worker;
-END $$;

@@ -167,11 +167,10 @@ CREATE FUNCTION instaid._shard_commands(schema_name text, shard_id integer, epoc
 CREATE FUNCTION instaid._restrict_shards(schemas text[]) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM instaid._execute_as(c.relowner, format('REVOKE UPDATE ON SEQUENCE %s FROM %s',
-        c.oid::regclass, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
-    FROM unnest(schemas) AS s (name) CROSS JOIN LATERAL instaid._shard_sequences(s.name) AS q
-         JOIN pg_class AS c ON c.oid = q CROSS JOIN LATERAL aclexplode(c.relacl) AS x
-    WHERE x.grantee <> c.relowner AND x.privilege_type = 'UPDATE';
+    EXECUTE (
+        SELECT format('REVOKE UPDATE ON SEQUENCE %s FROM %s', string_agg(q::text, ', '),
+                      instaid._default_grantees())
+        FROM unnest(schemas) AS s CROSS JOIN LATERAL instaid._shard_sequences(s) AS q);
 END $$;
 
 -- include common/create_shard.sql

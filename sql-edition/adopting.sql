@@ -2,9 +2,6 @@
 
 -- Adopting what exists, and renumbering.
 
-\ir begin.sql
-CALL instaid._begin_file('adopting.sql', '{"audit.sql": "instaid.audit()"}');
-
 ---- What adopting and renumbering replace ----
 
 -- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
@@ -131,6 +128,3 @@ END;
 \ir ../common/replace_copy.sql
 
 \ir ../common/adopt_column.sql
-
-CALL instaid._set_rights();
-COMMIT;

@@ -3,6 +3,7 @@
 -- The whole SQL edition, for psql: \i sql-edition/all.sql
 \set caller_on_error_stop :ON_ERROR_STOP
 \set ON_ERROR_STOP on
+BEGIN;
 \ir schema.sql
 \ir ids.sql
 \ir next_id.sql
@@ -10,5 +11,7 @@
 \ir tickets.sql
 \ir audit.sql
 \ir adopting.sql
+\ir rights.sql
+COMMIT;
 \set ON_ERROR_STOP :caller_on_error_stop
 \unset caller_on_error_stop

@@ -2,9 +2,6 @@
 
 -- What breaks, and what monitoring asks.
 
-\ir begin.sql
-CALL instaid._begin_file('audit.sql', '{"tickets.sql": "instaid.next_ticket(text)"}');
-
 -- What the view metrics has besides shards and tickets.
 -- next_ids() and RESTART go up to 2.1 s ahead of the clock.
 CREATE OR REPLACE VIEW instaid._edition_metrics AS
@@ -119,6 +116,3 @@ CREATE OR REPLACE VIEW instaid._edition_findings (code, severity, object, proble
     FROM instaid.tickets AS t WHERE t.off_stripe;
 
 \ir ../common/findings.sql
-
-CALL instaid._set_rights();
-COMMIT;

@@ -26,13 +26,11 @@ set_setting()
 text()
 {
 	set_setting instaid_files.search_path search_path
-	# in one transaction, begin.sql has nothing to do
 	perl -e '
 		sub text
 		{
 			local (@ARGV, $/) = "sql-edition/$_[0]";
-			my $text = <> =~ s{^(\\ir begin\.sql|BEGIN;|COMMIT;)\n}{}mgr;
-			return $text =~ s{^\\ir (\S+)\n}{text($1)}mger;
+			return <> =~ s{^\\ir (\S+)\n}{text($1)}mger;
 		}
 		print text($_) for @ARGV' $(sed -n 's/^\\ir //p' sql-edition/all.sql)
 	set_setting search_path instaid_files.search_path

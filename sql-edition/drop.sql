@@ -15,7 +15,8 @@ DECLARE
     shards text;
     functions text;
 BEGIN
-    SELECT string_agg(DISTINCT n.nspname, ', '), string_agg(p.oid::regprocedure::text, ', ')
+    SELECT string_agg(DISTINCT n.nspname, ', '),
+           string_agg(p.oid::regprocedure::text, ', ' ORDER BY p.oid)
     INTO shards, functions FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.proname ~ '^(sql_edition_)?next_ids?$' AND n.nspname !~ '^pg_'
       AND strpos(p.prosrc, 'instaid_sql._') > 0;

@@ -2,9 +2,6 @@
 
 -- Reading and packing IDs, time ranges, IDs as text, partitions by time.
 
-\ir begin.sql
-CALL instaid._begin_file('ids.sql');
-
 ---- Reading and packing IDs ----
 
 -- The functions that queries call for each row are in SQL without branches, so that PostgreSQL
@@ -92,17 +89,12 @@ CREATE OR REPLACE FUNCTION instaid.extract_shard_id(id bigint) RETURNS integer
     RETURN (id >> instaid_sql._sequence_bits() & instaid_sql._max_shard_id())::integer;
 COMMENT ON FUNCTION instaid.extract_shard_id(bigint) IS 'the shard ID of an ID';
 
-CREATE OR REPLACE FUNCTION instaid.extract_sequence(id bigint) RETURNS integer
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (id & instaid_sql._max_sequence())::integer;
-COMMENT ON FUNCTION instaid.extract_sequence(bigint) IS 'the sequence field of an ID';
-
 CREATE OR REPLACE FUNCTION instaid.decode(
     id bigint, epoch timestamptz DEFAULT instaid.default_epoch(), OUT created_at timestamptz,
     OUT shard_id integer, OUT sequence integer)
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ROW(instaid.extract_timestamp(id, epoch), instaid.extract_shard_id(id),
-               instaid.extract_sequence(id));
+               (id & instaid_sql._max_sequence())::integer);
 COMMENT ON FUNCTION instaid.decode IS 'the time of an ID, its shard ID and its sequence field';
 
 ---- Bounds of times ----
@@ -231,6 +223,3 @@ END $$;
 COMMENT ON FUNCTION instaid.from_shortcode IS 'the ID of a shortcode; error for other text';
 
 \ir ../common/partitions.sql
-
-CALL instaid._set_rights();
-COMMIT;

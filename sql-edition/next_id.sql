@@ -24,9 +24,6 @@
 --
 -- Nothing here sleeps: pg_sleep() goes by the clock, and a step back would make it long.
 
-\ir begin.sql
-CALL instaid._begin_file('next_id.sql');
-
 ---- Making IDs ----
 
 -- The arguments of these functions:
@@ -517,6 +514,3 @@ $f$, schema_name, default_value,
      instaid_sql._shard_id_mask(), instaid_sql._last_ms() - 3);
 END
 $create$;
-
-CALL instaid._set_rights();
-COMMIT;

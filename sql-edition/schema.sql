@@ -2,9 +2,8 @@
 
 -- instaid where C is refused: SQL and PL/pgSQL only, without a superuser or a setting.
 --
--- all.sql runs all files in psql, in an order that serves.  Each file can also be run alone, as a
--- role with CREATE on the database, and is one transaction.  This one comes first.  Newer files
--- update what older ones made.
+-- all.sql runs all files in psql, as a role with CREATE on the database, in one transaction.  This
+-- one comes first, and rights.sql last.  Newer files update what older ones made.
 --
 -- Schema instaid has the functions of the extension instaid, with their names and arguments.
 -- Schema instaid_sql has what the functions of shards call.  Dumps of shards name those
@@ -12,7 +11,6 @@
 -- IDs call by name: a view or a generated column still uses them when the schema instaid is
 -- renamed to make room for the extension.
 
-BEGIN;
 -- What follows is parsed now, and must not find a type, an operator or a function that another
 -- role has put into a schema of the search path.
 DO $$ BEGIN PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true); END $$;
@@ -96,35 +94,17 @@ BEGIN
             FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS x
             WHERE n.nspname = part.name AND x.grantee NOT IN (0, n.nspowner));
     END LOOP;
+    -- for rights.sql
+    PERFORM set_config('instaid_files.known', array_agg(d.objid)::text, true)
+    FROM pg_depend AS d
+    WHERE d.refclassid = 'pg_namespace'::regclass
+      AND d.refobjid IN ('instaid'::regnamespace, 'instaid_sql'::regnamespace);
     EXECUTE format('COMMENT ON SCHEMA instaid_sql IS %L',
                    format('what the functions of shards call: instaid %s, SQL edition', version));
 END $$;
 COMMENT ON SCHEMA instaid IS
 'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard; SQL edition';
 COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, one sequence each';
-
--- Begin a file, which needs other files, and of each of them a function.  Note what exists before
--- it, for _set_rights().
-CREATE OR REPLACE PROCEDURE instaid._begin_file(file text, needs json DEFAULT '{}')
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    missing record;
-BEGIN
-    SELECT n.* INTO missing FROM json_each_text(needs) AS n
-    WHERE to_regprocedure(n.value) IS NULL LIMIT 1;
-    IF FOUND THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sql-edition/%s needs sql-edition/%s', file, missing.key),
-            DETAIL = format('Function %s does not exist.', missing.value),
-            HINT = 'Run that file first.';
-    END IF;
-    PERFORM set_config('instaid_files.known', array_agg(d.objid)::text, true)
-    FROM pg_depend AS d
-    WHERE d.refclassid = 'pg_namespace'::regclass
-      AND d.refobjid IN ('instaid'::regnamespace, 'instaid_sql'::regnamespace)
-      AND (file <> 'schema.sql' OR d.objid <> 'instaid._begin_file(text,json)'::regprocedure);
-END $$;
-CALL instaid._begin_file('schema.sql');
 
 \ir ../common/checks.sql
 
@@ -225,37 +205,3 @@ BEGIN
     END IF;
     RETURN result;
 END $$;
-
----- Rights ----
-
--- The roles that default privileges can give rights on new objects of the caller.
-CREATE OR REPLACE FUNCTION instaid._default_grantees() RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-    RETURN concat_ws(', ', 'PUBLIC', (
-        SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
-        FROM pg_default_acl AS d CROSS JOIN LATERAL aclexplode(d.defaclacl) AS x
-             JOIN pg_roles AS r ON r.oid = x.grantee AND r.rolname <> current_user));
-
--- Give PUBLIC its rights on the new functions, views and types of this edition, and no role
--- others; those that were there keep their rights.  Default privileges, which some clouds set for
--- whole databases, grant rights or take them away.  Each file ends with this.
-CREATE OR REPLACE PROCEDURE instaid._set_rights()
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    known CONSTANT oid[] := NULLIF(current_setting('instaid_files.known'), '')::oid[];
-BEGIN
-    EXECUTE (
-        SELECT COALESCE(string_agg(format('REVOKE ALL ON %1$s %2$s FROM %3$s;'
-                                          ' GRANT %4$s ON %1$s %2$s TO PUBLIC;', k.kind,
-                                          o.identity, instaid._default_grantees(),
-                                          k.public_right), ''), '')
-        FROM pg_depend AS d CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS o
-             JOIN (VALUES ('function', 'FUNCTION', 'EXECUTE'),
-                          ('procedure', 'PROCEDURE', 'EXECUTE'), ('view', 'TABLE', 'SELECT'),
-                          ('type', 'TYPE', 'USAGE'))
-                  AS k (type, kind, public_right) ON k.type = o.type
-        WHERE d.refclassid = 'pg_namespace'::regclass AND (d.objid = ANY (known)) IS NOT TRUE
-          AND d.refobjid IN ('instaid'::regnamespace, 'instaid_sql'::regnamespace));
-END $$;
-CALL instaid._set_rights();
-COMMIT;

@@ -2,10 +2,6 @@
 
 -- Shards: the list of them, create_shard(), freezing and thawing.
 
-\ir begin.sql
-CALL instaid._begin_file('shards.sql', '{
-    "ids.sql": "instaid.default_epoch()", "next_id.sql": "instaid_sql._flush_at_commit()"}');
-
 ---- Shards ----
 
 -- The shards.  A shard is declared by the function next_ids() of its schema, whose default is its
@@ -569,6 +565,3 @@ BEGIN
         ' %1$I.next_ids(integer, %1$I.id_sequence) TO ', schema_name) || users);
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
 END $$;
-
-CALL instaid._set_rights();
-COMMIT;

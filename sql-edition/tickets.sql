@@ -2,9 +2,6 @@
 
 -- Tickets, and where all shards and tickets of a database stand.
 
-\ir begin.sql
-CALL instaid._begin_file('tickets.sql', '{"shards.sql": "instaid._list_shards()"}');
-
 ---- Tickets ----
 
 CREATE OR REPLACE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
@@ -152,11 +149,8 @@ BEGIN
     EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s', name,
                    data_type, servers, first);
     -- with UPDATE, which default privileges can give, another role could set it back
-    PERFORM instaid._execute_as(c.relowner, format('REVOKE UPDATE ON SEQUENCE %s FROM %s',
-        c.oid::regclass, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
-    FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
-    WHERE c.oid = instaid.ticket_sequence(name) AND c.relkind = 'S' AND x.grantee <> c.relowner
-      AND x.privilege_type = 'UPDATE';
+    EXECUTE format('REVOKE UPDATE ON SEQUENCE instaid_tickets.%I FROM %s', name,
+                   instaid._default_grantees());
     EXECUTE format('COMMENT ON SEQUENCE instaid_tickets.%I IS %L', name,
                    'a ticket of instaid: use instaid.next_ticket()');
     RETURN instaid.ticket_sequence(name);
@@ -230,6 +224,3 @@ CREATE OR REPLACE VIEW instaid._lone_sequences AS
     SELECT NULL::oid AS sequence, NULL::oid AS owner WHERE false;
 
 \ir ../common/positions.sql
-
-CALL instaid._set_rights();
-COMMIT;

@@ -9,7 +9,7 @@ SELECT id, d.* FROM (VALUES (908540701891980503), (4001511883701836730)) AS v (i
 -- one set bit in each field
 SELECT i AS bit, extract(epoch FROM instaid.extract_timestamp(1::bigint << i, '1970-01-01 UTC')) * 1000 AS ms,
     instaid.extract_shard_id(1::bigint << i) AS shard_id,
-    instaid.extract_sequence(1::bigint << i) AS sequence
+    (instaid.decode(1::bigint << i)).sequence AS sequence
 FROM generate_series(0, 63) AS i;
 
 -- 0, -1, and both ends of bigint
@@ -19,7 +19,7 @@ SELECT id, d.* FROM (VALUES (0), (9223372036854775807), (-9223372036854775808), 
 -- every value of the small fields, and the ends of the time, are packed and unpacked
 SELECT count(*) FROM generate_series(0, 8191) AS shard_id
 WHERE instaid.extract_shard_id(instaid.make_id('2024-02-29 23:59:59.999 UTC', shard_id, shard_id)) = shard_id
-  AND instaid.extract_sequence(instaid.make_id('2024-02-29 23:59:59.999 UTC', shard_id, shard_id)) = shard_id % 1024
+  AND (instaid.decode(instaid.make_id('2024-02-29 23:59:59.999 UTC', shard_id, shard_id))).sequence = shard_id % 1024
   AND instaid.extract_timestamp(instaid.make_id('2024-02-29 23:59:59.999 UTC', shard_id, shard_id)) = '2024-02-29 23:59:59.999 UTC';
 SELECT ms, instaid.make_id(instaid.default_epoch() + ms * interval '1 ms', 8191, 1023) AS id,
     instaid.extract_timestamp(instaid.make_id(instaid.default_epoch() + ms * interval '1 ms', 8191, 1023))
@@ -36,7 +36,7 @@ FROM (SELECT id, lag(id) OVER (ORDER BY ms) AS before
 -- the time is rounded down, the sequence taken modulo 1024
 SELECT instaid.extract_timestamp(instaid.make_id('2026-10-05 21:56:50.506999 UTC', 0, 0));
 SELECT instaid.extract_timestamp(instaid.make_id('2011-08-24 21:07:01.721999 UTC', 0, 0)) = instaid.default_epoch() AS first_ms;
-SELECT n, instaid.extract_sequence(instaid.make_id('2026-01-01', 5, n))
+SELECT n, (instaid.decode(instaid.make_id('2026-01-01', 5, n))).sequence
 FROM (VALUES (1023), (1024), (5001), (-1), (9223372036854775807), (-9223372036854775808)) AS v (n);
 
 -- the published example: the sequence is at 5001, and the shard is 1341
@@ -51,7 +51,7 @@ SELECT d.* FROM instaid.decode(8389633, '2020-01-01 UTC') AS d;
 SELECT instaid.make_id(NULL, 1, 1), instaid.make_id('2020-01-01', NULL, 1),
     instaid.make_id('2020-01-01', 1, NULL), instaid.make_id('2020-01-01', 1, 1, NULL),
     instaid.extract_timestamp(NULL), instaid.extract_timestamp(1, NULL),
-    instaid.extract_shard_id(NULL), instaid.extract_sequence(NULL),
+    instaid.extract_shard_id(NULL),
     instaid.decode(NULL), instaid.decode(1, NULL);
 
 -- arguments that do not fit are refused

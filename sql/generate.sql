@@ -36,7 +36,7 @@ SELECT max(l.id) < min(p.id) AS in_order FROM regress_g.likes AS l, regress_g.ph
 SET instaid.max_drift = '1d';
 SELECT setval('regress_g.table_id_seq',
               ((extract(epoch FROM now()) * 1000)::bigint + 3600000 << 10) + 1022) IS NOT NULL AS set;
-SELECT id - lag(id) OVER (ORDER BY id) AS step, instaid.extract_sequence(id)
+SELECT id - lag(id) OVER (ORDER BY id) AS step, (instaid.decode(id)).sequence
 FROM regress_g.next_ids(4) AS id;
 -- ahead of the clock, each call takes the next tick
 SELECT b - a FROM (SELECT regress_g.next_id() AS a, regress_g.next_id() AS b OFFSET 0) AS v;
@@ -77,7 +77,7 @@ SELECT * FROM regress_g.next_ids(NULL);
 
 -- CACHE has no effect: each call takes one tick
 CREATE SEQUENCE regress_g.cached CACHE 50;
-SELECT instaid.extract_sequence(regress_g.next_id('regress_g.cached'));
+SELECT (instaid.decode(regress_g.next_id('regress_g.cached'))).sequence;
 SELECT last_value & 1023 AS taken FROM regress_g.cached;
 
 -- nextval() and next_id() can share a sequence

@@ -108,7 +108,7 @@ SELECT regress_l.next_id();
 RESET statement_timeout;
 SELECT count(*) AS locks FROM pg_locks WHERE relation = 'regress_l.table_id_seq'::regclass AND pid = pg_backend_pid();
 -- the wait ends by itself
-SELECT instaid.extract_sequence(regress_l.next_id());
+SELECT (instaid.decode(regress_l.next_id())).sequence;
 RESET client_min_messages;
 
 -- a sequence that was dropped

@@ -13,7 +13,6 @@ PG_FUNCTION_INFO_V1(instaid_default_epoch);
 PG_FUNCTION_INFO_V1(instaid_make_id);
 PG_FUNCTION_INFO_V1(instaid_extract_timestamp);
 PG_FUNCTION_INFO_V1(instaid_extract_shard_id);
-PG_FUNCTION_INFO_V1(instaid_extract_sequence);
 PG_FUNCTION_INFO_V1(instaid_decode);
 PG_FUNCTION_INFO_V1(instaid_min_id);
 PG_FUNCTION_INFO_V1(instaid_max_id);
@@ -98,12 +97,6 @@ Datum
 instaid_extract_shard_id(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_INT32(id_shard_id(PG_GETARG_INT64(0)));
-}
-
-Datum
-instaid_extract_sequence(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_INT32(id_sequence(PG_GETARG_INT64(0)));
 }
 
 Datum

@@ -43,11 +43,11 @@ sub text
 	return slurp_file("sql-edition/$file") =~ s{^\\ir (\S+)\n}{text($1)}mger;
 }
 
-# The text of all files, after a change: [ qr/what/, 'by what' ].
+# The text of all files in a transaction, after a change: [ qr/what/, 'by what' ].
 sub changed
 {
 	my (@changes) = @_;
-	my $script = join '', map { text($_) } files();
+	my $script = join '', "BEGIN;\n", (map { text($_) } files()), "COMMIT;\n";
 	for my $change (@changes)
 	{
 		my ($from, $to) = @$change;

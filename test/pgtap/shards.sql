@@ -41,8 +41,8 @@ SELECT is((SELECT last_issued_at FROM instaid.shards), instaid.extract_timestamp
 SELECT is((SELECT last_value FROM insta5.table_id_seq),
     (SELECT ((max(id) >> 23) + 1314220021721 << 10) | (max(id) & 1023) FROM insta5.our_table), 'the sequence stands at the last ID less its shard');
 SELECT setval('insta5.table_id_seq', 5000);
-SELECT is(instaid.extract_sequence(insta5.next_id()), 905, 'a sequence at 5000 gives 905');
-SELECT is(instaid.extract_sequence(insta5.next_id()), 906, '... and then 906');
+SELECT is((instaid.decode(insta5.next_id())).sequence, 905, 'a sequence at 5000 gives 905');
+SELECT is((instaid.decode(insta5.next_id())).sequence, 906, '... and then 906');
 
 -- many at once
 SELECT is((SELECT count(DISTINCT id) FROM insta5.next_ids(5000) AS id), 5000::bigint, 'next_ids returns as many IDs as it is asked for');

@@ -85,7 +85,6 @@ my @wrong = (
 		'instaid.make_id(created_at, shard_id, sequence + 1024 * ms EPOCH) IS DISTINCT FROM id' ],
 	[ 'extract_timestamp', 'instaid.extract_timestamp(id EPOCH) IS DISTINCT FROM created_at' ],
 	[ 'extract_shard_id', 'instaid.extract_shard_id(id) IS DISTINCT FROM shard_id' ],
-	[ 'extract_sequence', 'instaid.extract_sequence(id) IS DISTINCT FROM sequence' ],
 	[ 'decode', 'instaid.decode(id EPOCH) IS DISTINCT FROM ROW(created_at, shard_id, sequence)' ],
 );
 

@@ -58,7 +58,7 @@ sub in_both { return map { $node->safe_psql($_, $_[0]) } 'c', 's' }
 for my $expression (
 	'instaid.extract_timestamp(random_id)', 'instaid.extract_timestamp(random_id, epoch)',
 		'instaid.extract_shard_id(random_id)',
-	'instaid.extract_sequence(random_id)', 'instaid.decode(random_id)',
+	'instaid.decode(random_id)',
 		'instaid.decode(random_id, epoch)',
 	'instaid.make_id(created_at, shard_id, random_id)',
 		'instaid.make_id(epoch + n * interval \'1001 us\', shard_id, n, epoch)',
@@ -104,7 +104,7 @@ my @commands = (
 	(map { my $f = $_; map { my $i = $_; map { "instaid.$f($i$_)" } @epochs } @ids } 'decode',
 		'extract_timestamp'),
 	(map { my $f = $_; map { "instaid.$f($_)" } @ids, 'NULL' } 'extract_shard_id',
-		'extract_sequence', 'to_shortcode'),
+		'to_shortcode'),
 	(map { "instaid.from_shortcode($_)" } @texts, 'NULL'),
 	(map { my $t = $_;
 		map { "instaid.created_between($_, $t, '2046-06-27 17:00:49.497+00')" } @ids } @times),
@@ -671,7 +671,7 @@ is($node->safe_psql('s', q{
 # Linters, such as Supabase's, list each function without SET search_path.
 my %without_search_path = (
 	'its expression takes the place of a call for each row' => 'instaid.created_between
-		instaid.decode instaid.default_epoch instaid.extract_sequence instaid.extract_shard_id
+		instaid.decode instaid.default_epoch instaid.extract_shard_id
 		instaid.extract_timestamp instaid.max_id instaid.min_id instaid.to_shortcode
 		instaid._max_id_before instaid._min_id_from',
 	'it is a constant' => 'instaid._max_shard_id instaid_sql._end_of_epochs

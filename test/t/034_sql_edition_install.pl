@@ -1,7 +1,6 @@
 # Installing, updating and removing the SQL edition: what it refuses to be installed
-# over, files that stand alone, default privileges that are an attack, an update while clients
-# insert, and columns that keep their values without it.  pg_regress has one role and one
-# session.
+# over, default privileges that are an attack, an update while clients insert, and columns that
+# keep their values without it.  pg_regress has one role and one session.
 
 use strict;
 use warnings;
@@ -16,10 +15,7 @@ use SqlEdition;
 
 my $node = SqlEdition::server('main', 'autovacuum = off');
 $node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN');
-my @files = SqlEdition::files();
-my @core = qw(schema.sql ids.sql next_id.sql shards.sql);
-my %text = map { $_ => SqlEdition::text($_) } @files;
-$text{find} = "SET search_path = m, pg_catalog;\n";
+my $script = SqlEdition::changed();
 
 sub database
 {
@@ -47,72 +43,6 @@ sub run_as
 	return join "\n", grep { /\S/ } map { s/\s+\z//r } $out, $err;
 }
 
-# Run files, as psql does that goes on after an error.
-sub install
-{
-	my ($role, $database, @names) = @_;
-	return run_as($role, $database, join '', map { $text{$_} } @names);
-}
-
-### Files
-
-database('alone');
-is(install('dba', 'alone', @core), '', 'the core is installed alone');
-is(run_as('dba', 'alone', q{
-	SELECT instaid.create_shard('insta5', 5);
-	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id());
-	INSERT INTO insta5.photos SELECT FROM generate_series(1, 10);
-	SELECT count(*), count(DISTINCT (instaid.decode(id)).shard_id) FROM insta5.photos
-	WHERE instaid.created_between(id, now() - interval '1 d', now() + interval '1 d');
-	SELECT count(*) FROM insta5.next_ids(3000);
-	SELECT instaid.add_sequence('insta5', 'likes_id_seq');
-	SELECT insta5.next_id('insta5.likes_id_seq') > 0;
-	SELECT instaid.freeze_shard('insta5'); SELECT frozen FROM instaid.shards;
-	SELECT instaid.thaw_shard('insta5');
-	SELECT instaid.extract_shard_id(insta5.next_id());
-	SELECT instaid.create_shard('x', 8192)}) =~ s/\s+/ /gr,
-	' 10|1 3000 insta5.likes_id_seq t t 5 ERROR: shard ID 8192 is out of range'
-	  . ' DETAIL: A shard ID is between 0 and 8191.', '... and is complete for a new application');
-my %needs = map { $_ => [ $text{$_} =~ /"(\w+\.sql)"/g ] } @files;
-# a file, and before it what it needs, and what that needs
-sub with_needs { my ($file) = @_; return ((map { with_needs($_) } @{ $needs{$file} }), $file) }
-# what another role has put where a file calls its first procedure
-run_as('mallory', database('trap'), q{
-	CREATE SCHEMA instaid; CREATE SCHEMA instaid_sql; GRANT USAGE ON SCHEMA instaid TO PUBLIC;
-	COMMENT ON SCHEMA instaid_sql IS 'instaid 1.0, SQL edition';
-	CREATE PROCEDURE instaid._begin_file(text, json DEFAULT '{}') LANGUAGE plpgsql
-		AS $$ BEGIN RAISE WARNING 'planted'; END $$});
-for my $file (grep { $_ ne 'schema.sql' } @files)
-{
-	my $name = database("without_" . $file =~ s/\.sql//r);
-	is(install('dba', $_, $file), "ERROR:  sql-edition/schema.sql must be run first\n"
-		  . "DETAIL:  Role dba has not run it in this database.\n"
-		  . 'HINT:  Run that file of version 1.0, as the same role.',
-		"$file names the first file if that is missing, in $_") for $name, 'trap';
-	install('dba', $name, 'schema.sql');
-	# what a file needs can need others
-	my ($tries, $said) = (0);
-	while (($said = install('dba', $name, $file))
-		=~ /ERROR:  sql-edition\/$file needs sql-edition\/(\w+\.sql)/ && $tries++ < 5)
-	{
-		my $missing = $1;
-		ok(scalar(grep { $_ eq $missing } @{ $needs{$file} }), "$file names $missing");
-		install('dba', $name, with_needs($missing));
-	}
-	is($said, '', "$file needs only " . join ' and ', 'schema.sql', @{ $needs{$file} });
-}
-is(join(' ', grep { !@{ $needs{$_} } } @files), 'schema.sql ids.sql next_id.sql',
-	'files that need only schema.sql');
-database('backwards');
-my %done = ('schema.sql' => 1);
-install('dba', 'backwards', 'schema.sql');
-while (my ($next) = grep { !$done{$_} && !grep { !$done{$_} } @{ $needs{$_} } } reverse @files)
-{
-	is(install('dba', 'backwards', $next), '', "$next in another order");
-	$done{$next} = 1;
-}
-is(scalar(keys %done), scalar(@files), '... all of them');
-
 ### All files by one command, which leaves nothing in the session of a pooler
 
 database('session');
@@ -127,7 +57,7 @@ for my $value ('on', 'off')
 		$value, "... and ON_ERROR_STOP as it was, $value");
 }
 my $failed = run_as('dba', database('aborted'),
-	qq{CREATE SCHEMA instaid;\n$text{'schema.sql'} SHOW search_path});
+	qq{CREATE SCHEMA instaid;\n$script SHOW search_path});
 like($failed, qr/^ERROR:  schema "instaid" already exists/m, '... and ends at an error');
 like($failed, qr/^"\$user", public/m, '... which leaves no search path, either');
 like(run_as('dba', 'aborted', $all), qr/\AERROR:  schema "instaid" already exists\n.*\n.*\z/,
@@ -179,6 +109,7 @@ is($node->safe_psql('statements', q{SELECT nspname FROM pg_namespace WHERE nspna
 
 ### What is there already
 
+my $there;
 for my $case (
 	# what is done before, the role that installs, the error, its DETAIL and HINT
 	[ q{CREATE SCHEMA instaid}, 'mallory', 'schema "instaid" already exists',
@@ -187,30 +118,30 @@ for my $case (
 		'belongs to role mallory' ],
 	[ q{CREATE SCHEMA instaid_tickets}, 'dba',
 		'schema "instaid_tickets" already exists', 'belongs to role mallory' ],
-	[ $text{'schema.sql'}, 'other', 'schema "instaid" already exists',
+	[ $script, 'other', 'schema "instaid" already exists',
 		'belongs to role dba, and the SQL edition of instaid 1\.0 is there', 'SET ROLE dba' ],
-	[ "$text{'schema.sql'} ALTER SCHEMA instaid RENAME TO instaid_sql_edition", 'dba',
+	[ "$script ALTER SCHEMA instaid RENAME TO instaid_sql_edition", 'dba',
 		'schema "instaid_sql" already exists', 'is no part of a complete instaid',
 		'Rename or drop it' ],
-	[ $text{'schema.sql'} =~ s/'1\.0'/'1.10'/gr, 'dba',
+	[ $script =~ s/'1\.0'/'1.10'/gr, 'dba',
 		'the SQL edition of instaid 1\.10 is installed',
 		'This file has version 1\.0', 'Run the files of that version' ])
 {
 	my ($before, $role, $error, $detail, $hint) = (@$case, '', '');
-	my $name = database('there' . ++$needs{there});
+	my $name = database('there' . ++$there);
 	run_as($before =~ /^CREATE/ ? 'mallory' : 'dba', $name, $before);
-	like(install($role, $name, 'schema.sql'),
+	like(run_as($role, $name, $script),
 		qr/\AERROR:  $error\nDETAIL:  .*$detail.*\nHINT:  .*$hint/, "refused: $error");
 }
 # what another role has put there, with a right that an administrator gave
 database('planted');
-install('dba', 'planted', @files);
+run_as('dba', 'planted', $script);
 # a next_id() beside that of a shard
 run_as('dba', 'planted', q{
 	SELECT instaid.create_shard('insta5', 5); GRANT CREATE, USAGE ON SCHEMA insta5 TO mallory});
 run_as('mallory', 'planted', q{
 	CREATE FUNCTION insta5.next_id() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'});
-is(install('dba', 'planted', @files), '', 'an update goes on beside what is planted in a shard');
+is(run_as('dba', 'planted', $script), '', 'an update goes on beside what is planted in a shard');
 is(run_as('dba', 'planted', q{
 	SET client_min_messages = warning; SELECT instaid.renumber_shard('insta5', 6);
 	SELECT code, object FROM instaid.audit();
@@ -224,12 +155,12 @@ run_as('mallory', 'typed', q{
 	CREATE FUNCTION m.is_text(pg_catalog.text) RETURNS boolean LANGUAGE plpgsql
 		AS $$ BEGIN RAISE WARNING 'planted'; RETURN true; END $$;
 	CREATE DOMAIN m.text AS pg_catalog.text CHECK (m.is_text(VALUE))});
-is(install('dba', 'typed', map { ('find', $_) } @files), '',
+is(run_as('dba', 'typed', "SET search_path = m, pg_catalog;\n$script"), '',
 	'no file finds a type of another role');
 $node->safe_psql('planted', 'GRANT CREATE ON SCHEMA instaid_sql TO mallory');
 run_as('mallory', 'planted', q{CREATE FUNCTION instaid_sql._open(regclass, bigint, text)
 	RETURNS bigint LANGUAGE sql AS 'SELECT 1'});
-like(install('dba', 'planted', @files),
+like(run_as('dba', 'planted', $script),
 	qr/\AERROR:  function instaid_sql\._open\(.*\) belongs to another role\n.*owner is mallory/,
 	'an update does not adopt what another role has planted');
 
@@ -274,15 +205,15 @@ run_as('dba', 'updated', q{
 	GRANT EXECUTE ON FUNCTION instaid.create_shard TO other});
 run_as('other', 'updated', q{SELECT instaid.create_shard('insta8', 8)});
 my $before = $node->safe_psql('updated', $rights);
-my %next = map { $_ => $text{$_} =~ s/'1\.0'/'1.1'/gr } @files;
-$next{'next_id.sql'} =~ s/(-- There is room if)/-- as of 1.1\n    $1/ or die;
-$next{'ids.sql'} =~ s/('the time of an ID, to the millisecond)/$1, as of 1.1/ or die;
+my $next = $script =~ s/'1\.0'/'1.1'/gr;
+$next =~ s/(-- There is room if)/-- as of 1.1\n    $1/ or die;
+$next =~ s/('the time of an ID, to the millisecond)/$1, as of 1.1/ or die;
 my $row = "INSERT INTO insta5.photos (n) VALUES (1) RETURNING began, id, nextval('insta5.steps');";
 my $sessions = SqlEdition->sessions($node, 'updated', 8, $row, $row =~ s/\(n\) VALUES \(1\)/(n)
 	SELECT generate_series(1, 300)/r =~ s/\n\s+/ /gr, "BEGIN; $row $row COMMIT;");
 my $deadline = time + 180;
 sleep(0.05) while $sessions->received < 40 * 5_000 && time < $deadline;
-is(run_as('dba', 'updated', join('', @next{@files})), '', 'an update');
+is(run_as('dba', 'updated', $next), '', 'an update');
 my $received = $sessions->received;
 sleep(0.05) while $sessions->received < $received + 40 * 5_000 && time < $deadline;
 my $sum = $sessions->stop->findings;
@@ -306,14 +237,11 @@ is($node->safe_psql('updated', q{
 my $texts = q{SELECT string_agg(p.oid::regprocedure || p.prosrc, ',' ORDER BY p.oid)
 	FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname ~ '^inst'};
 my $kept = $node->safe_psql('updated', $texts);
-like(install('dba', 'updated', @files), qr/\AERROR:  the SQL edition of instaid 1\.1 is installed/,
+like(run_as('dba', 'updated', $script), qr/\AERROR:  the SQL edition of instaid 1\.1 is installed/,
 	'no way back');
 is($node->safe_psql('updated', $texts), $kept, '... even if psql goes on after an error');
-like(install('dba', 'updated', 'ids.sql'),
-	qr/\AERROR:  sql-edition\/schema\.sql must be run first\nDETAIL: .*1\.0, and .*1\.1/,
-	'... for one file, either');
 $before = $node->safe_psql('updated', $rights);
-is(run_as('dba', 'updated', join('', @next{@files})), '', 'the same version again');
+is(run_as('dba', 'updated', $next), '', 'the same version again');
 is($node->safe_psql('updated', $rights), $before, '... changes no right');
 
 ### Removing: what drop.sql leaves; 038_removing.pl removes shards
@@ -322,7 +250,7 @@ my ($remove) = map { $_->{text} =~ s/^.*drop\.sql\n//mr }
   grep { $_->{text} =~ /drop\.sql/ } section_blocks('docs/sql-edition.md', 'Removing this edition');
 my ($using, $drop) = map { slurp_file("sql-edition/$_.sql") } 'dependants', 'drop';
 database('removed');
-install('dba', 'removed', @files);
+run_as('dba', 'removed', $script);
 run_as('dba', 'removed', q{
 	SELECT instaid.create_shard('insta5', 5); SELECT instaid.create_ticket('invoices');
 	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
@@ -347,7 +275,7 @@ is(run_as('dba', 'removed', q{
 	SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname ~ '^instaid'}),
 	"3|t\nnextval('insta5.table_id_seq'::regclass)\ninstaid_tickets",
 	'... while columns count on, and tickets stay');
-is(install('dba', 'removed', @files), '', '... and it can be installed again');
+is(run_as('dba', 'removed', $script), '', '... and it can be installed again');
 is(run_as('dba', 'removed', q{SELECT instaid.next_ticket('invoices')}), 1, '... with its tickets');
 
 done_testing();
