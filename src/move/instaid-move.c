@@ -657,15 +657,15 @@ dump(const char *section)
 	PGresult   *names = query(from, "SELECT '\"' || replace(s, '\"', '\"\"') || '\"'"
 							  " FROM unnest($1::text[]) AS s", shards, NULL);
 	char	  **args = calloc(2 * PQntuples(names) + 8, sizeof(char *));
-	char	   *text = malloc(65536);
-	size_t		length = 0,
-				room = 65536;
+	char	   *text = NULL,
+			   *key;
+	size_t		room = 0;
 	int			n = 0,
 				status,
 				out[2];
 	pid_t		child;
-	ssize_t		got;
-	char	   *key;
+	FILE	   *output;
+	bool		is_read;
 
 	args[n++] = "pg_dump";
 	args[n++] = (char *) section;
@@ -690,23 +690,12 @@ dump(const char *section)
 		_exit(127);
 	}
 	close(out[1]);
-	while ((got = read(out[0], text + length, room - length - 1)) != 0)
-	{
-		if (got < 0 && errno != EINTR)
-			break;
-		length += got > 0 ? got : 0;
-		if (room - length < 4096)
-		{
-			char	   *larger = realloc(text, room *= 2);
-
-			if (!larger)
-				abort();
-			text = larger;
-		}
-	}
-	close(out[0]);
-	text[length] = '\0';
-	if (waitpid(child, &status, 0) != child || status != 0)
+	if (!(output = fdopen(out[0], "r")))
+		abort();
+	/* all of it: a dump in plain text has no zero byte */
+	is_read = getdelim(&text, &room, '\0', output) > 0 && !ferror(output);
+	fclose(output);
+	if (waitpid(child, &status, 0) != child || status != 0 || !is_read)
 		stop(FAILED, "pg_dump failed", "Its message is above.",
 			 "Have the pg_dump of the source's version first in PATH, and run the same command again.");
 
@@ -757,6 +746,36 @@ adapt(bool has_made_shards)
 			|| (run_each(to, CONVERT, shards, NULL) && run_each(to, DROP_OLD_FUNCTIONS, shards, NULL)));
 }
 
+/* Make definitions of the shards on the target, in its transaction. */
+static bool
+restore(const char *section)
+{
+	char	   *text = dump(section);
+	bool		good;
+
+	step("dumped");
+	good = try(to, text);
+
+	free(text);
+	return good && adapt(strcmp(section, "--section=post-data") != 0);
+}
+
+/* Begin the transaction that makes all definitions of the shards on the target. */
+static void
+make_shards(void)
+{
+	char	   *existing = value(to, EXISTING, shards, NULL);
+
+	if (existing)
+		stop(IN_THE_WAY, fmt("the target has %s already, and not by this move", existing), NULL,
+			 "Drop or rename it there, and run the same command again, or --cancel.");
+	run(to, "BEGIN");
+	if (!restore("--schema-only"))
+		stop(DIFFERENT, "the definitions do not fit the target", to->error,
+			 "Create there what is missing, or have the pg_dump of the source's version first in PATH,"
+			 " and run the same command again, or --cancel.");
+}
+
 /*
  * Make the shards on the target, frozen and guarded, and the subscription that fills them, in one
  * transaction.  The subscription does not connect: it would wait for itself if both databases
@@ -765,21 +784,10 @@ adapt(bool has_made_shards)
 static void
 define(void)
 {
-	char	   *existing = value(to, EXISTING, shards, NULL);
-	char	   *text,
-			   *conninfo = literal(to, from->reach),
+	char	   *conninfo = literal(to, from->reach),
 			   *refuse;
 
-	if (existing)
-		stop(IN_THE_WAY, fmt("the target has %s already, and not by this move", existing), NULL,
-			 "Drop or rename it there, and run the same command again, or --cancel.");
-	text = dump("--schema-only");
-	step("dumped");
-	run(to, "BEGIN");
-	if (!try(to, text) || !adapt(true))
-		stop(DIFFERENT, "the definitions do not fit the target", to->error,
-			 "Create there what is missing, or have the pg_dump of the source's version first in PATH,"
-			 " and run the same command again, or --cancel.");
+	make_shards();
 	if (!run_each(to, FREEZE, shards, NULL))
 		stop(FAILED, "cannot freeze the shards on the target", to->error,
 			 "Run the same command again, or --cancel.");
@@ -793,7 +801,6 @@ define(void)
 				" WITH (connect = false, slot_name = %s); COMMIT", name, conninfo, name, from->slot));
 	prepare_session(to, to->conn);
 	PQfreemem(conninfo);
-	free(text);
 	free(refuse);
 	step("defined");
 	look();
@@ -815,6 +822,15 @@ set_connection(void)
 	PQclear(same);
 }
 
+/* Let the target know which tables are published. */
+static void
+refresh(void)
+{
+	if (!try(to, fmt("ALTER SUBSCRIPTION %s REFRESH PUBLICATION", name)))
+		stop(BROKEN, "the target cannot ask the source for its tables", to->error,
+			 "See that its server reaches the source, and run the same command again.");
+}
+
 /* Add tables to the publication that both sides have since it was made, and let the target know. */
 static void
 publish_new_tables(void)
@@ -829,9 +845,7 @@ publish_new_tables(void)
 		stop(FAILED, "cannot publish the new tables", from->error, "Run the same command again.");
 	if (atoi(count) > 0 || strcmp(published, known) != 0)
 	{
-		if (!try(to, fmt("ALTER SUBSCRIPTION %s REFRESH PUBLICATION", name)))
-			stop(BROKEN, "the target cannot ask the source for its tables", to->error,
-				 "See that its server reaches the source, and run the same command again.");
+		refresh();
 		step("refreshed");
 	}
 	free(count);
@@ -874,9 +888,8 @@ copy_again(void)
 		run(to, fmt("SET LOCAL session_replication_role = replica; DELETE FROM ONLY %s; COMMIT", table));
 		run(from, fmt("ALTER PUBLICATION %s DROP TABLE ONLY %s", name, table));
 	}
-	if (n && !try(to, fmt("ALTER SUBSCRIPTION %s REFRESH PUBLICATION", name)))
-		stop(BROKEN, "the target cannot ask the source for its tables", to->error,
-			 "See that its server reaches the source, and run the same command again.");
+	if (n)
+		refresh();
 	PQclear(lost);
 	free(copied);
 	free(still);
@@ -1167,31 +1180,11 @@ wait_for_copy(Side *f, double until)
 	return is_there;
 }
 
-/* Make definitions of the shards on the target, in its transaction. */
-static bool
-restore(const char *section)
-{
-	char	   *text = dump(section);
-	bool		good = try(to, text);
-
-	free(text);
-	return good && adapt(strcmp(section, "--section=post-data") != 0);
-}
-
 /* Would the definitions arrive as they are?  This is seen before writes are refused. */
 static void
 rehearse(void)
 {
-	char	   *existing = value(to, EXISTING, shards, NULL);
-
-	if (existing)
-		stop(IN_THE_WAY, fmt("the target has %s already, and not by this move", existing), NULL,
-			 "Drop or rename it there, and run the same command again, or --cancel.");
-	run(to, "BEGIN");
-	if (!restore("--schema-only"))
-		stop(DIFFERENT, "the definitions do not fit the target", to->error,
-			 "Create there what is missing, or have the pg_dump of the source's version first in PATH,"
-			 " and run the same command again, or --cancel.");
+	make_shards();
 	if (compare_definitions())
 		stop(DIFFERENT, "the definitions would arrive differently",
 			 "A setting of the target, as its default privileges, changes them.",
