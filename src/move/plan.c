@@ -561,7 +561,7 @@ amount(double weight, bool is_size)
 static char **
 arguments(Move *move)
 {
-	char	  **args = calloc(passed_count + move->count + 16, sizeof(char *));
+	char	  **args = grown(NULL, passed_count + move->count + 16, sizeof(char *));
 	int			n = 0;
 
 	args[n++] = program;
@@ -587,6 +587,7 @@ arguments(Move *move)
 	args[n++] = "--";
 	for (int i = 0; i < move->count; i++)
 		args[n++] = move->shards[i];
+	args[n] = NULL;
 	return args;
 }
 
