@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "queries.h"
 #include "servers.h"
 
 /* Names mean the system's only, and values look alike on both sides. */
@@ -461,4 +462,34 @@ print_lines(char **lines, int at_most)
 	fflush(stdout);
 	free(lines);
 	return n;
+}
+
+/* Append to an array, as a literal of PostgreSQL. */
+char *
+append(char *array, const char *element)
+{
+	char	   *longer = malloc((array ? strlen(array) : 2) + 2 * strlen(element) + 4);
+	char	   *end;
+
+	strcpy(longer, array ? array : "{}");
+	end = longer + strlen(longer) - 1;
+	if (end > longer + 1)
+		*end++ = ',';
+	*end++ = '"';
+	for (; *element; element++)
+	{
+		if (*element == '"' || *element == '\\')
+			*end++ = '\\';
+		*end++ = *element;
+	}
+	strcpy(end, "\"}");
+	free(array);
+	return longer;
+}
+
+/* End because of who holds a lock, as any role can. */
+void
+stop_busy(Side *side, const char *number, const char *what, const char *next)
+{
+	stop(BUSY, fmt("%s with the %s", what, side->name), value(side, LOCK_HOLDER, number, NULL), next);
 }

@@ -36,7 +36,7 @@ my $stepping = PostgreSQL::Test::Utils::tempdir . '/instaid-move';
 }
 # without those of --dump
 my @steps = grep { !/^(rehearsed|made|copied|verified)$/ }
-  slurp_file('src/move/instaid-move.c') =~ /\bstep\("([^"]+)"\)/g;
+  map { slurp_file($_) =~ /\bstep\("([^"]+)"\)/g } glob('src/move/*.c');
 
 my ($db, $from, $to) = ('postgres', $old, $new);
 my ($rc, $out, $err);

@@ -314,7 +314,7 @@ for my $way ([ 'SQL', 'extension' ], [ 'extension', 'SQL' ])
 
 my @steps = grep { !/^(refreshed|comparing|taken back|served again|way back dropped|detached|
 	slots dropped|copy dropped|guards dropped|rehearsed|made|copied|verified)$/x }
-  slurp_file('src/move/instaid-move.c') =~ /\bstep\("([^"]+)"\)/g;
+  map { slurp_file($_) =~ /\bstep\("([^"]+)"\)/g } glob('src/move/*.c');
 my @few = ('dumped', 'defined', 'stopped', 'applied', 'started', 'switched');
 for my $way ([ 'SQL', 'extension' ], [ 'extension', 'SQL' ])
 {
