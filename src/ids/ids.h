@@ -40,7 +40,8 @@ extern void check_not_frozen(Oid sequence);
 typedef struct Declaration
 {
 	Oid			owner;			/* of the declaring function */
-	bool		is_definer;		/* does the function that is called have its owner's rights? */
+	bool		is_definer;		/* does the function that is called have its
+								 * owner's rights? */
 	Oid			sequence;
 	int32		shard_id;		/* or NODE_SHARD */
 	int64		epoch_ms;		/* since 1970 */

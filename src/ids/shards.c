@@ -205,7 +205,10 @@ lock_holder(const LOCKTAG *tag, LOCKMODE mode)
 	PGPROC	   *proc = VirtualTransactionIdIsValid(*holders) ?
 		VirtualTransactionGetProc(*holders) : NULL;
 
-	/* A prepared transaction keeps the place of a session that goes on, or that another one has. */
+	/*
+	 * A prepared transaction keeps the place of a session that goes on, or
+	 * that another one has.
+	 */
 	return proc == NULL || PROC_LOCAL_XID(proc) != holders->localTransactionId ? 0 : proc->pid;
 }
 

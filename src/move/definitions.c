@@ -256,8 +256,8 @@ dump(const char *section)
 			 "Have the pg_dump of the source's version first in PATH, and run the same command again.");
 
 	/*
-	 * What pg_dump writes for psql, and for servers that are newer than the target.  Nothing of the
-	 * shards comes before these lines.
+	 * What pg_dump writes for psql, and for servers that are newer than the
+	 * target.  Nothing of the shards comes before these lines.
 	 */
 	if ((key = strstr(text, "\\restrict ")) && key < strstr(text, "SET "))
 	{
@@ -279,12 +279,16 @@ dump(const char *section)
 	/* there, the guards belong to the role that makes the shards */
 	for (char *at = text; (at = strstr(at, ".instaid_move_guard() OWNER TO ")); at++)
 	{
-		for (key = at; key > text && key[-1] != '\n';)
+		for (key = at; key > text &&key[-1] != '\n';)
 			key--;
 		if (strncmp(key, "ALTER FUNCTION ", 15) == 0)
 			memcpy(key, "--", 2);
 	}
-	/* the SQL edition lacks this language; no body is looked at before _convert_shard() drops it */
+
+	/*
+	 * the SQL edition lacks this language; no body is looked at before
+	 * _convert_shard() drops it
+	 */
 	for (char *at = text; is_mixed() && (at = strstr(at, "\n    LANGUAGE instaid ")); at++)
 		memcpy(at + 14, "plpgsql", 7);
 	PQclear(names);

@@ -374,7 +374,10 @@ dismantle(Side *f, Side *t)
 	step("slots dropped");
 	if (has_copy)
 	{
-		/* a schema is of this move as long as its subscription is there: both go at once */
+		/*
+		 * a schema is of this move as long as its subscription is there: both
+		 * go at once
+		 */
 		char	   *drop = value(t, "SELECT string_agg(format('DROP SCHEMA %I CASCADE', nspname), ';')"
 								 " FROM pg_namespace WHERE nspname = ANY ($1::text[])", shards, NULL);
 

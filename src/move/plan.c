@@ -61,7 +61,8 @@ typedef struct
 				weight;
 	Server	   *at;
 	Server	   *planned;
-	bool		stays;			/* by the arguments, or by a move that is not finished */
+	bool		stays;			/* by the arguments, or by a move that is not
+								 * finished */
 	bool		is_small;
 	bool		is_done;		/* has been put into a set */
 } Shard;
@@ -72,12 +73,18 @@ typedef struct
 	Server	   *from,
 			   *to;
 	char	   *mark;			/* the name of its publication, or null */
-	enum {NEW, BEGUN, SWITCHED, UNCOMPARED, MOVED} state;
+	enum
+	{
+		NEW, BEGUN, SWITCHED, UNCOMPARED, MOVED
+	}			state;
 	char	  **shards;
 	int			count;
 	double		size;
 	/* its run */
-	enum {WAITING, RUNNING, ENDED} run;
+	enum
+	{
+		WAITING, RUNNING, ENDED
+	}			run;
 	bool		finishes;		/* runs --finish */
 	pid_t		pid;
 	int			out;
@@ -107,7 +114,7 @@ static char *program;
 static char **passed;			/* the options for each move */
 static int	passed_count;
 
-const char plan_usage[] =
+const char	plan_usage[] =
 "\n"
 "  instaid-move --plan --servers FILE [SHARD...] [COMMAND] [OPTION...]\n"
 "\n"
@@ -325,7 +332,11 @@ read_moves(Server *server, bool are_switched)
 			stop(IN_THE_WAY, fmt("publication %s of the %s is not of this database", mark,
 								 server->side.name), "It is the mark of a move from another one: a copy?",
 				 fmt("If it is a copy, DROP PUBLICATION %s.", mark));
-		/* "prepared" is the way back of a move that the other server's mark tells */
+
+		/*
+		 * "prepared" is the way back of a move that the other server's mark
+		 * tells
+		 */
 		if (strcmp(state, "prepared") == 0 || (is_target || is_left) != are_switched)
 			continue;
 		for (int n = 0; n < move_count; n++)
@@ -463,7 +474,11 @@ balance(double mean)
 			if (from->planned_weight < mean * 1.05
 				|| (best && best->at->planned_weight >= from->planned_weight))
 				continue;
-			/* the heaviest that fits, or one that is too heavy and still worth it */
+
+			/*
+			 * the heaviest that fits, or one that is too heavy and still
+			 * worth it
+			 */
 			for (int n = 0; n < shard_count; n++)
 				if (may_go(&shards[n], from) && !shards[n].is_small && shards[n].weight > 0
 					&& (shards[n].weight <= room || shards[n].weight * 1.75 < apart))

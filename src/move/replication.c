@@ -104,7 +104,10 @@ copy_again(void)
 
 	if (n)
 	{
-		/* a copy that ends now loses its slot a moment before the table is ready */
+		/*
+		 * a copy that ends now loses its slot a moment before the table is
+		 * ready
+		 */
 		nap(3);
 		still = value(to, COPIED_TABLES, to->sub, id);
 		if (!still || strcmp(still, copied) != 0)
@@ -163,7 +166,10 @@ follow(double until)
 					is_there;
 		double		lag;
 
-		/* what is not committed yet cannot be compared, and is told if it lasts */
+		/*
+		 * what is not committed yet cannot be compared, and is told if it
+		 * lasts
+		 */
 		creators = value(from, CREATORS, shards, NULL);
 		if (!creators && now() - compared > 1)
 		{
@@ -319,7 +325,10 @@ wait_for_copy(Side *f, double until)
 {
 	bool		is_there = false;
 
-	/* the copy confirms this message at once; its commit also flushes all earlier ones */
+	/*
+	 * the copy confirms this message at once; its commit also flushes all
+	 * earlier ones
+	 */
 	char	   *last = value(f, "SELECT pg_logical_emit_message(true, 'instaid', '')"
 							 " FROM set_config('synchronous_commit', 'on', false)", NULL, NULL);
 

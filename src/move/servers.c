@@ -115,7 +115,7 @@ number(const char *option, const char *text, double least, double most)
 	double		value = strtod(text, &end);
 
 	/* a NaN is not in this range, either */
-	if (end == text || *end || !(value >= least && value <= most)
+	if (end == text ||*end || !(value >= least && value <= most)
 		|| (least == 1 && value != (int) value))
 		stop(USAGE, fmt("%s is not a number for --%s", text, option),
 			 fmt("It is from %g to %g.", least, most), "See --help.");
@@ -131,7 +131,11 @@ prepare_session(Side *side, PGconn *conn)
 		stop(FAILED, fmt("cannot prepare a session of the %s", side->name), PQerrorMessage(conn),
 			 NULL);
 	PQclear(result);
-	/* a session whose program was killed ends, even if it waits; not on every system */
+
+	/*
+	 * a session whose program was killed ends, even if it waits; not on every
+	 * system
+	 */
 	PQclear(PQexec(conn, "SET client_connection_check_interval = '1s'"));
 	/* a wait for autovacuum ends it */
 	PQclear(PQexec(conn, "SET deadlock_timeout = '100ms'"));
@@ -140,11 +144,14 @@ prepare_session(Side *side, PGconn *conn)
 PGconn *
 open_connection(Side *side)
 {
-	/* what comes before "dbname" is a default: a network that is gone is found within a minute */
+	/*
+	 * what comes before "dbname" is a default: a network that is gone is
+	 * found within a minute
+	 */
 	static const char *const keywords[] = {"connect_timeout", "keepalives_idle", "keepalives_interval",
-		"keepalives_count", "tcp_user_timeout", "dbname", "fallback_application_name", NULL};
+	"keepalives_count", "tcp_user_timeout", "dbname", "fallback_application_name", NULL};
 	const char *values[] = {getenv("PGCONNECT_TIMEOUT") ? NULL : "10", "15", "5", "4", "30000",
-		side->conninfo, "instaid-move", NULL};
+	side->conninfo, "instaid-move", NULL};
 	PGconn	   *conn = PQconnectdbParams(keywords, values, 1);
 
 	if (PQstatus(conn) != CONNECTION_OK)

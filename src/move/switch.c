@@ -12,7 +12,8 @@
 /* how long a command waits for a lock of others, who wait behind it */
 #define PATIENCE "300ms"
 
-static bool may_be_told = true;	/* --on-switch, that the shards are switched; a killed run may have */
+static bool may_be_told = true; /* --on-switch, that the shards are switched;
+								 * a killed run may have */
 
 volatile sig_atomic_t interrupted = 0;
 
@@ -262,7 +263,7 @@ static bool
 attempt(int *status, char **why)
 {
 	char	   *stopping = mark(from, to, is_moved(from) ? "back, stopping" : "copying, stopping",
-							false),
+								false),
 			   *refuse = guards(from, REFUSES),
 			   *pass = guards(to, LETS_PASS),
 			   *thaw = value(to, THAW, shards, "{}"),
@@ -282,7 +283,11 @@ attempt(int *status, char **why)
 	*status = NOT_NOW;
 	began = now();
 	until = began + max_stop;
-	/* what is slow is taken back, and tried again; what hangs ends the program */
+
+	/*
+	 * what is slow is taken back, and tried again; what hangs ends the
+	 * program
+	 */
 	answer_by = until + 1;
 	at_end = take_back;
 	/* wait_for_copy() flushes this, and the freeze; a dump does not call it */
@@ -329,7 +334,10 @@ attempt(int *status, char **why)
 	applied = now();
 	step("applied");
 
-	/* what was created since: nobody may be creating, and both sides have the same */
+	/*
+	 * what was created since: nobody may be creating, and both sides have the
+	 * same
+	 */
 	if ((text = value(from, CREATORS, shards, NULL)))
 		return *why = fmt("session %s creates something in the schema", text), false;
 	if (!(result = try_query(from, "SELECT p.*, EXISTS (" MISSING_GUARDS ") FROM (" POSITIONS ") AS p",
@@ -369,8 +377,8 @@ attempt(int *status, char **why)
 	step("started");
 
 	/*
-	 * Until here, the target forgets it all if the program ends.  If there is no answer from here
-	 * on, only the target knows whether it serves them.
+	 * Until here, the target forgets it all if the program ends.  If there is
+	 * no answer from here on, only the target knows whether it serves them.
 	 */
 	at_end = NULL;
 	answer_by = 0;
@@ -483,9 +491,10 @@ clean_up(void)
 		if (!to->one_way)
 		{
 			/*
-			 * What was applied up to the switch must not come back.  A crash of the target forgets
-			 * where its slot was advanced to.  The source keeps its own place, which only superusers
-			 * may set.  An earlier run can have enabled the subscription already.
+			 * What was applied up to the switch must not come back.  A crash
+			 * of the target forgets where its slot was advanced to.  The
+			 * source keeps its own place, which only superusers may set.  An
+			 * earlier run can have enabled the subscription already.
 			 */
 			run(from, fmt("ALTER SUBSCRIPTION %s DISABLE", name));
 			for (double until = now() + 10; now() < until
