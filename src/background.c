@@ -5,7 +5,7 @@
 #include "tcop/tcopprot.h"
 #include "utils/memutils.h"
 
-#include "background.h"
+#include "common.h"
 #include "compat.h"
 
 /*

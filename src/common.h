@@ -1,10 +1,34 @@
-/* What SQL functions of IDs and of tickets share. */
+/* What both libraries share, file by file, and a clock that nobody sets. */
 #ifndef INSTAID_COMMON_H
 #define INSTAID_COMMON_H
 
-#include "fmgr.h"
+#include <time.h>
 
+#include "fmgr.h"
+#include "postmaster/bgworker.h"
+#include "utils/acl.h"
+
+/* background.c: background workers, each for one task */
+extern bool background_start(const char *library, const char *function, const char *type,
+							 const void *request, Size size, BackgroundWorkerHandle **handle);
+extern void background_begin(void *request, Size size);
+
+/* common.c, in instaid.so only: what SQL functions of IDs and of tickets share */
 extern void check_object_name(const char *what, const char *name);
 extern Datum make_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls);
+
+/* relation.c: what the catalogs say of a relation of any kind */
+extern Oid	relation_owner(Oid relation);
+extern bool relation_is_visible(Oid relation, AclMode rights);
+
+/* Microseconds, for whatever waits or is tried again */
+static inline int64
+monotonic_time(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
 
 #endif							/* INSTAID_COMMON_H */

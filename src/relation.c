@@ -7,7 +7,7 @@
 #include "miscadmin.h"
 #include "utils/syscache.h"
 
-#include "relation.h"
+#include "common.h"
 
 /* InvalidOid if it is gone */
 Oid

@@ -27,7 +27,7 @@
 #include "utils/resowner.h"
 #include "utils/syscache.h"
 
-#include "relation.h"
+#include "common.h"
 #include "sequence.h"
 
 /* schema.sequence, quoted for use in a statement */

@@ -25,8 +25,8 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
+#include "common.h"
 #include "compat.h"
-#include "relation.h"
 #include "sequence.h"
 #include "source.h"
 

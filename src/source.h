@@ -1,7 +1,8 @@
-/* The servers that a ticket has its values from: see source.c. */
+/* The servers that a ticket has its values from, and what instaid.so calls of instaid_sources.so. */
 #ifndef INSTAID_SOURCE_H
 #define INSTAID_SOURCE_H
 
+#include "fmgr.h"
 #include "utils/acl.h"
 
 /* the rights to take values of a ticket that has a source, and to look at it */
@@ -32,5 +33,20 @@ typedef struct Source
 
 extern bool source_exists(Oid relation);
 extern bool source_find(Oid ticket, Source *source);
+
+/* the rendezvous variable that points to it, if the server has preloaded the library */
+#define SOURCES_INTERFACE "instaid_sources"
+
+/*
+ * A library that was preloaded can be of another version than instaid.so.  Therefore the version
+ * comes first, in every version, and what follows changes only with it.
+ */
+typedef struct SourcesInterface
+{
+	const char *version;
+	int64		(*take) (Oid ticket, const char *name, int *place, int timeout,
+						 int target_duration);
+	Datum		(*state) (FunctionCallInfo fcinfo);
+} SourcesInterface;
 
 #endif							/* INSTAID_SOURCE_H */

@@ -48,7 +48,6 @@
 
 #include "common.h"
 #include "ids/ids.h"
-#include "relation.h"
 #include "sequence.h"
 
 #define REFERENCE	"as next_ids(integer, regclass)"

@@ -29,9 +29,9 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
+#include "common.h"
 #include "ids/ids.h"
 #include "ids/session.h"
-#include "monotonic.h"
 #include "sequence.h"
 
 /*

@@ -13,7 +13,6 @@
 
 #include "common.h"
 #include "ids/ids.h"
-#include "relation.h"
 #include "sequence.h"
 
 PG_FUNCTION_INFO_V1(instaid_last_id);

@@ -13,8 +13,8 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
+#include "common.h"
 #include "ids/ids.h"
-#include "relation.h"
 #include "sequence.h"
 
 /* how many functions a session remembers before it forgets all of them */

@@ -4,7 +4,7 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 
-#include "sources/interface.h"
+#include "source.h"
 #include "sources/sources.h"
 
 #ifdef PG_MODULE_MAGIC_EXT

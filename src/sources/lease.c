@@ -22,8 +22,8 @@
 #include "utils/builtins.h"
 #include "utils/wait_event.h"
 
+#include "common.h"
 #include "compat.h"
-#include "monotonic.h"
 #include "sources/sources.h"
 
 /* how much is shown of text that comes from elsewhere, in bytes */

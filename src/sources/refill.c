@@ -27,8 +27,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "background.h"
-#include "monotonic.h"
+#include "common.h"
 #include "sources/sources.h"
 
 /* the most values of a segment, unless one step is more */

@@ -9,9 +9,8 @@
 #include "utils/tuplestore.h"
 #include "utils/wait_event.h"
 
+#include "common.h"
 #include "compat.h"
-#include "monotonic.h"
-#include "relation.h"
 #include "sources/sources.h"
 
 /* how often a call that waits looks at its slot, in ms */

@@ -18,7 +18,7 @@
 #include "storage/shmem.h"
 #include "utils/builtins.h"
 
-#include "monotonic.h"
+#include "common.h"
 #include "sources/sources.h"
 
 SlotTable  *slot_table = NULL;

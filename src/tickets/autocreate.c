@@ -34,9 +34,8 @@
 #include "utils/snapmgr.h"
 #include "utils/wait_event.h"
 
-#include "background.h"
+#include "common.h"
 #include "compat.h"
-#include "monotonic.h"
 #include "tickets/tickets.h"
 
 /* how long a call waits for a free worker, and a worker for a lock, in ms */

@@ -13,7 +13,7 @@
 #include "funcapi.h"
 #include "utils/guc.h"
 
-#include "sources/interface.h"
+#include "source.h"
 #include "tickets/tickets.h"
 
 PG_FUNCTION_INFO_V1(instaid_segment_state);
