@@ -51,6 +51,10 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 		$found{$_} = $1 while $file =~
 		  /(?:version CONSTANT text := \x27|the SQL edition of instaid )([\d.]+)\x27/g;
 	}
+	for (glob "docs/*.md clients/*.md kubernetes/* test/clients/pglite/*.ts") {
+		my $file = text($_);
+		$found{"$_, $&"} = $1 while $file =~ /\b(?:instaid[-:]|version: \x27)(\d+\.\d+)/g;
+	}
 	my @others = grep { $found{$_} ne $v } sort keys %found;
 	die map { "$_ has the version $found{$_}, and instaid.control has $v\n" } @others if @others;
 	my %release = (

@@ -36,6 +36,10 @@ sub server
 # The names of the files of all.sql, in its order
 sub files { return slurp_file('sql-edition/all.sql') =~ /^\\ir (\S+)/mg }
 
+# The version, and the release, which has a third number
+sub version { return slurp_file('instaid.control') =~ /^default_version = '(.*)'/m }
+sub release { return slurp_file('META.json') =~ /^   "version": "(.*)"/m }
+
 # The text of a file, with those that it includes
 sub text
 {

@@ -410,6 +410,8 @@ for my $change (
 
 # The forms for pg_tle and database.dev.  pg_tle keeps the text, and executes it as a whole.
 my $dist = PostgreSQL::Test::Utils::tempdir;
+my ($version) = SqlEdition::version();
+my ($release) = SqlEdition::release();
 $node->command_ok([ 'sh', 'sql-edition/dist.sh', $dist ], 'make sql-edition');
 $node->safe_psql('postgres', q{
 	CREATE DATABASE tle; GRANT CREATE ON DATABASE tle TO dba; ALTER DATABASE tle OWNER TO dba});
@@ -417,17 +419,17 @@ $node->safe_psql('tle', q{
 	CREATE SCHEMA pgtle; CREATE TABLE pgtle.kept (name text, version text, script text);
 	CREATE FUNCTION pgtle.install_extension(text, text, text, text) RETURNS boolean LANGUAGE sql
 	BEGIN ATOMIC INSERT INTO pgtle.kept VALUES ($1, $2, $4) RETURNING true; END;}
-	. slurp_file("$dist/instaid-1.0-pg_tle.sql")
+	. slurp_file("$dist/instaid-$version-pg_tle.sql")
 	. q{DO $$ BEGIN EXECUTE (SELECT script FROM pgtle.kept); END $$;
 	SELECT instaid.create_shard('insta5', 5); SELECT insta5.next_id()},
 	extra_params => [ '-U', 'dba' ]);
-my $extension = slurp_file("$dist/instaid-1.0.sql") =~ s/\A.*\n\n//r;
+my $extension = slurp_file("$dist/instaid-$version.sql") =~ s/\A.*\n\n//r;
 is($node->safe_psql('tle', 'SELECT name, version, script FROM pgtle.kept'),
-	"instaid|1.0|\n$extension", 'pg_tle gets the script');
+	"instaid|$version|\n$extension", 'pg_tle gets the script');
 is(join(' ', map { s/.*\///r } sort glob "$dist/dbdev/instaid/*"),
-	'README.md instaid--1.0.0.sql instaid.control', 'a folder for database.dev');
-is(slurp_file("$dist/dbdev/instaid/instaid--1.0.0.sql"), $extension, '... with the script');
-like(slurp_file("$dist/dbdev/instaid/instaid.control"), qr/^default_version = '1\.0\.0'$/m,
+	"README.md instaid--$release.sql instaid.control", 'a folder for database.dev');
+is(slurp_file("$dist/dbdev/instaid/instaid--$release.sql"), $extension, '... with the script');
+like(slurp_file("$dist/dbdev/instaid/instaid.control"), qr/^default_version = '\Q$release\E'$/m,
 	'... and the control file');
 
 $node->safe_psql('template1', q{

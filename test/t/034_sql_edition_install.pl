@@ -17,6 +17,8 @@ use SqlEdition;
 my $node = SqlEdition::server('main', 'autovacuum = off');
 $node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN');
 my @files = SqlEdition::files();
+my ($version) = SqlEdition::version();
+my $later = $version =~ s/(\d+)$/$1 + 10/er;
 my @core = qw(schema.sql ids.sql next_id.sql shards.sql);
 my %text = map { $_ => SqlEdition::text($_) } @files;
 $text{find} = "SET search_path = m, pg_catalog;\n";
@@ -77,17 +79,17 @@ my %needs = map { $_ => [ $text{$_} =~ /"(\w+\.sql)"/g ] } @files;
 # a file, and before it what it needs, and what that needs
 sub with_needs { my ($file) = @_; return ((map { with_needs($_) } @{ $needs{$file} }), $file) }
 # what another role has put where a file calls its first procedure
-run_as('mallory', database('trap'), q{
+run_as('mallory', database('trap'), qq{
 	CREATE SCHEMA instaid; CREATE SCHEMA instaid_sql; GRANT USAGE ON SCHEMA instaid TO PUBLIC;
-	COMMENT ON SCHEMA instaid_sql IS 'instaid 1.0, SQL edition';
+	COMMENT ON SCHEMA instaid_sql IS 'instaid $version, SQL edition';
 	CREATE PROCEDURE instaid._begin_file(text, json DEFAULT '{}') LANGUAGE plpgsql
-		AS $$ BEGIN RAISE WARNING 'planted'; END $$});
+		AS \$\$ BEGIN RAISE WARNING 'planted'; END \$\$});
 for my $file (grep { $_ ne 'schema.sql' } @files)
 {
 	my $name = database("without_" . $file =~ s/\.sql//r);
 	is(install('dba', $_, $file), "ERROR:  sql-edition/schema.sql must be run first\n"
 		  . "DETAIL:  Role dba has not run it in this database.\n"
-		  . 'HINT:  Run that file of version 1.0, as the same role.',
+		  . "HINT:  Run that file of version $version, as the same role.",
 		"$file names the first file if that is missing, in $_") for $name, 'trap';
 	install('dba', $name, 'schema.sql');
 	# what a file needs can need others
@@ -138,7 +140,7 @@ is($node->safe_psql('aborted', q{SELECT nspname FROM pg_namespace WHERE nspname 
 ### One text, for tools that have a transaction of their own
 
 $node->command_ok([ 'make', '-s', 'sql-edition' ], 'make sql-edition');
-my $one = slurp_file('dist/sql-edition/instaid-1.0.sql');
+my $one = slurp_file("dist/sql-edition/instaid-$version.sql");
 unlike($one, qr/^(\\|(BEGIN|COMMIT|ROLLBACK);)/m,
 	'... writes a text without commands of psql, and without an end of the transaction');
 my $objects = q{
@@ -188,13 +190,14 @@ for my $case (
 	[ q{CREATE SCHEMA instaid_tickets}, 'dba',
 		'schema "instaid_tickets" already exists', 'belongs to role mallory' ],
 	[ $text{'schema.sql'}, 'other', 'schema "instaid" already exists',
-		'belongs to role dba, and the SQL edition of instaid 1\.0 is there', 'SET ROLE dba' ],
+		"belongs to role dba, and the SQL edition of instaid \Q$version\E is there",
+		'SET ROLE dba' ],
 	[ "$text{'schema.sql'} ALTER SCHEMA instaid RENAME TO instaid_sql_edition", 'dba',
 		'schema "instaid_sql" already exists', 'is no part of a complete instaid',
 		'Rename or drop it' ],
-	[ $text{'schema.sql'} =~ s/'1\.0'/'1.10'/gr, 'dba',
-		'the SQL edition of instaid 1\.10 is installed',
-		'This file has version 1\.0', 'Run the files of that version' ])
+	[ $text{'schema.sql'} =~ s/'\Q$version\E'/'$later'/gr, 'dba',
+		"the SQL edition of instaid \Q$later\E is installed",
+		"This file has version \Q$version\E", 'Run the files of that version' ])
 {
 	my ($before, $role, $error, $detail, $hint) = (@$case, '', '');
 	my $name = database('there' . ++$needs{there});
@@ -274,9 +277,9 @@ run_as('dba', 'updated', q{
 	GRANT EXECUTE ON FUNCTION instaid.create_shard TO other});
 run_as('other', 'updated', q{SELECT instaid.create_shard('insta8', 8)});
 my $before = $node->safe_psql('updated', $rights);
-my %next = map { $_ => $text{$_} =~ s/'1\.0'/'1.1'/gr } @files;
-$next{'next_id.sql'} =~ s/(-- There is room if)/-- as of 1.1\n    $1/ or die;
-$next{'ids.sql'} =~ s/('the time of an ID, to the millisecond)/$1, as of 1.1/ or die;
+my %next = map { $_ => $text{$_} =~ s/'\Q$version\E'/'$later'/gr } @files;
+$next{'next_id.sql'} =~ s/(-- There is room if)/-- a later text\n    $1/ or die;
+$next{'ids.sql'} =~ s/('the time of an ID, to the millisecond)/$1, a later text/ or die;
 my $row = "INSERT INTO insta5.photos (n) VALUES (1) RETURNING began, id, nextval('insta5.steps');";
 my $sessions = SqlEdition->sessions($node, 'updated', 8, $row, $row =~ s/\(n\) VALUES \(1\)/(n)
 	SELECT generate_series(1, 300)/r =~ s/\n\s+/ /gr, "BEGIN; $row $row COMMIT;");
@@ -295,22 +298,23 @@ is(run_as('other', 'updated', q{SELECT instaid.create_shard('insta9', 9);
 	SELECT instaid.extract_shard_id(insta8.next_id())}), "\n8", '... and shards of other roles');
 is($node->safe_psql('updated', q{
 	SELECT string_agg(pronamespace::regnamespace::text, ' ') FROM pg_proc
-	WHERE proname = 'next_id' AND strpos(prosrc, 'as of 1.1') > 0;
+	WHERE proname = 'next_id' AND strpos(prosrc, 'a later text') > 0;
 	SELECT obj_description('instaid.extract_timestamp'::regproc), obj_description(
 		'instaid_sql'::regnamespace);
 	SELECT instaid.next_ticket('invoices'), count(*) FROM instaid.shards;
 	INSERT INTO insta5.likes DEFAULT VALUES RETURNING id > 0;
 	SELECT at = instaid.extract_timestamp(id) FROM insta5.uses}),
-	"insta9\nthe time of an ID, to the millisecond, as of 1.1|what the functions of shards call:"
-	  . " instaid 1.1, SQL edition\n2|3\nt\nt", '... and new shards have the new text');
+	"insta9\nthe time of an ID, to the millisecond, a later text|what the functions of shards call:"
+	  . " instaid $later, SQL edition\n2|3\nt\nt", '... and new shards have the new text');
 my $texts = q{SELECT string_agg(p.oid::regprocedure || p.prosrc, ',' ORDER BY p.oid)
 	FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname ~ '^inst'};
 my $kept = $node->safe_psql('updated', $texts);
-like(install('dba', 'updated', @files), qr/\AERROR:  the SQL edition of instaid 1\.1 is installed/,
-	'no way back');
+like(install('dba', 'updated', @files),
+	qr/\AERROR:  the SQL edition of instaid \Q$later\E is installed/, 'no way back');
 is($node->safe_psql('updated', $texts), $kept, '... even if psql goes on after an error');
 like(install('dba', 'updated', 'ids.sql'),
-	qr/\AERROR:  sql-edition\/schema\.sql must be run first\nDETAIL: .*1\.0, and .*1\.1/,
+	qr/\AERROR:  sql-edition\/schema\.sql must be run first
+DETAIL: .*\Q$version\E, and .*\Q$later\E/,
 	'... for one file, either');
 $before = $node->safe_psql('updated', $rights);
 is(run_as('dba', 'updated', join('', @next{@files})), '', 'the same version again');
