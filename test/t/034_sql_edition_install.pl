@@ -16,6 +16,8 @@ use SqlEdition;
 my $node = SqlEdition::server('main', 'autovacuum = off');
 $node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN');
 my $script = SqlEdition::changed();
+my ($version) = SqlEdition::version();
+my $later = $version =~ s/(\d+)$/$1 + 10/er;
 
 sub database
 {
@@ -68,7 +70,7 @@ is($node->safe_psql('aborted', q{SELECT nspname FROM pg_namespace WHERE nspname 
 ### One text, for tools that have a transaction of their own
 
 $node->command_ok([ 'make', '-s', 'sql-edition' ], 'make sql-edition');
-my $one = slurp_file('dist/sql-edition/instaid-1.0.sql');
+my $one = slurp_file("dist/sql-edition/instaid-$version.sql");
 unlike($one, qr/^(\\|(BEGIN|COMMIT|ROLLBACK);)/m,
 	'... writes a text without commands of psql, and without an end of the transaction');
 my $objects = q{
@@ -119,13 +121,14 @@ for my $case (
 	[ q{CREATE SCHEMA instaid_tickets}, 'dba',
 		'schema "instaid_tickets" already exists', 'belongs to role mallory' ],
 	[ $script, 'other', 'schema "instaid" already exists',
-		'belongs to role dba, and the SQL edition of instaid 1\.0 is there', 'SET ROLE dba' ],
+		"belongs to role dba, and the SQL edition of instaid \Q$version\E is there",
+		'SET ROLE dba' ],
 	[ "$script ALTER SCHEMA instaid RENAME TO instaid_sql_edition", 'dba',
 		'schema "instaid_sql" already exists', 'is no part of a complete instaid',
 		'Rename or drop it' ],
-	[ $script =~ s/'1\.0'/'1.10'/gr, 'dba',
-		'the SQL edition of instaid 1\.10 is installed',
-		'This file has version 1\.0', 'Run the files of that version' ])
+	[ $script =~ s/'\Q$version\E'/'$later'/gr, 'dba',
+		"the SQL edition of instaid \Q$later\E is installed",
+		"This file has version \Q$version\E", 'Run the files of that version' ])
 {
 	my ($before, $role, $error, $detail, $hint) = (@$case, '', '');
 	my $name = database('there' . ++$there);
@@ -205,9 +208,9 @@ run_as('dba', 'updated', q{
 	GRANT EXECUTE ON FUNCTION instaid.create_shard TO other});
 run_as('other', 'updated', q{SELECT instaid.create_shard('insta8', 8)});
 my $before = $node->safe_psql('updated', $rights);
-my $next = $script =~ s/'1\.0'/'1.1'/gr;
-$next =~ s/(-- There is room if)/-- as of 1.1\n    $1/ or die;
-$next =~ s/('the time of an ID, to the millisecond)/$1, as of 1.1/ or die;
+my $next = $script =~ s/'\Q$version\E'/'$later'/gr;
+$next =~ s/(-- There is room if)/-- as of $later\n    $1/ or die;
+$next =~ s/('the time of an ID, to the millisecond)/$1, as of $later/ or die;
 my $row = "INSERT INTO insta5.photos (n) VALUES (1) RETURNING began, id, nextval('insta5.steps');";
 my $sessions = SqlEdition->sessions($node, 'updated', 8, $row, $row =~ s/\(n\) VALUES \(1\)/(n)
 	SELECT generate_series(1, 300)/r =~ s/\n\s+/ /gr, "BEGIN; $row $row COMMIT;");
@@ -224,20 +227,21 @@ is("$sum->{twice} $sum->{inverted} "
 is($node->safe_psql('updated', $rights), $before, '... and rights stay');
 is(run_as('other', 'updated', q{SELECT instaid.create_shard('insta9', 9);
 	SELECT instaid.extract_shard_id(insta8.next_id())}), "\n8", '... and shards of other roles');
-is($node->safe_psql('updated', q{
+is($node->safe_psql('updated', qq{
 	SELECT string_agg(pronamespace::regnamespace::text, ' ') FROM pg_proc
-	WHERE proname = 'next_id' AND strpos(prosrc, 'as of 1.1') > 0;
+	WHERE proname = 'next_id' AND strpos(prosrc, 'as of $later') > 0;
 	SELECT obj_description('instaid.extract_timestamp'::regproc), obj_description(
 		'instaid_sql'::regnamespace);
 	SELECT instaid.next_ticket('invoices'), count(*) FROM instaid.shards;
 	INSERT INTO insta5.likes DEFAULT VALUES RETURNING id > 0;
 	SELECT at = instaid.extract_timestamp(id) FROM insta5.uses}),
-	"insta9\nthe time of an ID, to the millisecond, as of 1.1|what the functions of shards call:"
-	  . " instaid 1.1, SQL edition\n2|3\nt\nt", '... and new shards have the new text');
+	"insta9\nthe time of an ID, to the millisecond, as of $later|what the functions of shards call:"
+	  . " instaid $later, SQL edition\n2|3\nt\nt", '... and new shards have the new text');
 my $texts = q{SELECT string_agg(p.oid::regprocedure || p.prosrc, ',' ORDER BY p.oid)
 	FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname ~ '^inst'};
 my $kept = $node->safe_psql('updated', $texts);
-like(run_as('dba', 'updated', $script), qr/\AERROR:  the SQL edition of instaid 1\.1 is installed/,
+like(run_as('dba', 'updated', $script),
+	qr/\AERROR:  the SQL edition of instaid \Q$later\E is installed/,
 	'no way back');
 is($node->safe_psql('updated', $texts), $kept, '... even if psql goes on after an error');
 $before = $node->safe_psql('updated', $rights);
