@@ -223,6 +223,8 @@ dump(const char *section)
 	FILE	   *output;
 	bool		is_read;
 
+	if (!args)
+		abort();
 	args[n++] = "pg_dump";
 	args[n++] = (char *) section;
 	args[n++] = "--no-publications";

@@ -478,6 +478,8 @@ append(char *array, const char *element)
 	char	   *longer = malloc((array ? strlen(array) : 2) + 2 * strlen(element) + 4);
 	char	   *end;
 
+	if (!longer)
+		abort();
 	strcpy(longer, array ? array : "{}");
 	end = longer + strlen(longer) - 1;
 	if (end > longer + 1)
