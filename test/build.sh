@@ -19,7 +19,9 @@ out_of_tree()
 		make -s -j"$(nproc)" -f "$src/Makefile" PG_CONFIG="$PG_CONFIG" PROFILE="$strict" &&
 		make -s -f "$src/Makefile" PG_CONFIG="$PG_CONFIG" DESTDIR="$work/dest" install &&
 		test "$(find "$work/dest" -name 'instaid*.so' -o -name 'instaid.control' \
-			-o -name 'instaid--*.sql' -o -name 'instaid-move' | wc -l)" -eq 5
+			-o -name 'instaid-move' | wc -l)" -eq 4 &&
+		test "$(find "$work/dest" -name 'instaid--*.sql' | wc -l)" -eq \
+			"$(ls "$src"/instaid--*.sql | wc -l)"
 )
 
 # A PostgreSQL that was built with "./configure --prefix" has all directories in one:

@@ -69,6 +69,15 @@ no_pgxs()
 	grep -qx "$2" "$work/said"
 }
 
+# a tree in which "make" has run: a build in its copy would take what is there for its own
+without_built()
+(
+	mkdir -p "$work/tree/test/lib" "$work/tree/src" && cd "$work/tree" && cp "$run" test/lib/ &&
+		touch src/common.o src/common.bc src/exports.list instaid.so instaid-move src/common.c &&
+		echo '[ "$(find src inst* -type f)" = src/common.c ]' >script &&
+		env PG_CONFIG="$real" test/lib/run "$work/tree/script"
+)
+
 check 'PG_CONFIG that does not exist' refuses \
 	'There is no program /nowhere: set PG_CONFIG to a pg_config\.' PG_CONFIG=/nowhere
 check 'PG_CONFIG that is another program' refuses 'true is not a pg_config.*' PG_CONFIG=true
@@ -87,6 +96,7 @@ check 'make demo without PGXS' no_pgxs demo \
 echo 'case $1 in --default-signal*) exit 125 ;; esac; exec /usr/bin/env "$@"' | program env
 check 'an env without --default-signal' env PG_CONFIG="$real" "$run" "$work/script"
 cp -sf /usr/bin/env "$work/bin/"
+check 'the copy of the tree is without what make has built there' without_built
 check 'no pg_config' refuses 'There is no pg_config in PATH: .*'
 echo '# packages: no-such-program libipc-no-such-perl?' >"$work/script"
 check 'no apt: programs are named' refuses 'Missing: no-such-program' PG_CONFIG="$real"
