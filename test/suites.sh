@@ -383,6 +383,11 @@ done
 wait_for 1
 
 [ -z "$left_out_suites" ] || echo "$(echo "$left_out_suites" | wc -w) left out:$left_out_suites"
+# again, since a log of everything is often kept only from its end
+for name in $failed_suites; do
+	echo "== $name"
+	grep -E '^not ok|\.\.\. FAILED' "$(log_of "$name")" || tail -n 20 "$(log_of "$name")"
+done
 echo "All of it took $(($(date +%s) - began)) s"
 echo "$passed passed, $failed failed"
 [ -z "$failed_suites" ] || echo "failed:$failed_suites"

@@ -134,6 +134,8 @@ sub received
 }
 
 # Stop the sessions, and wait for them.  Statements that psql has read already are left out.
+# Nothing is sent to a server that was killed: its psql can end before it has read the
+# statement, which IPC::Run takes for an error.
 sub stop
 {
 	my ($self) = @_;
@@ -141,7 +143,8 @@ sub stop
 	while (grep { $_->pumpable } @{ $self->{psql} })
 	{
 		$self->{node}->psql('postgres',
-			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'");
+			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'")
+		  if defined $self->{node}{_pid};
 		sleep(0.05);
 		$_->reap_nb for @{ $self->{psql} };
 	}
