@@ -2,56 +2,18 @@
  * instaid-move --plan: which shards to move where, so that the servers of a list have about
  * the same weight, or some of them no shard.
  *
- * Each move is a run of this program for a set of shards that go from one server to another.  No
- * plan is stored.  The marks of the moves tell a later run what is under way, which it ends first,
- * and it plans the rest as if that were done.
+ * No plan is stored.  The marks of the moves tell a later run what is under way, which it ends
+ * first, and it plans the rest as if that were done.
  */
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
 #include "plan.h"
 #include "queries.h"
-#include "servers.h"
-
-/* what a server has little of, in the order of LIMITS */
-enum
-{
-	SLOTS, SENDERS, WORKERS, ORIGINS, RESOURCES
-};
-static const char *const resources[] = {
-	"free replication slots (max_replication_slots)", "free WAL senders (max_wal_senders)",
-	"free logical replication workers (max_logical_replication_workers)",
-	"free origins of subscriptions (max_replication_slots, from 18 max_active_replication_origins)"
-};
-
-/* what a move needs of source and target while it runs, and what its way back keeps until --finish */
-static const int copy_needs[2][RESOURCES] = {{5, 5, 0, 0}, {0, 0, 3, 3}};
-static const int way_back_needs[2][RESOURCES] = {{0, 0, 1, 1}, {1, 1, 0, 0}};
-
-typedef struct
-{
-	Side		side;			/* its name, connections and database */
-	char	   *name;			/* in the file */
-	bool		is_drained;
-	int			free[RESOURCES];
-	/* now, and as planned */
-	int			count,
-				planned_count;
-	double		weight,
-				planned_weight;
-	int			small;			/* planned */
-} Server;
 
 typedef struct
 {
@@ -67,52 +29,23 @@ typedef struct
 	bool		is_done;		/* has been put into a set */
 } Shard;
 
-/* A move that is under way, or to be made */
-typedef struct
-{
-	Server	   *from,
-			   *to;
-	char	   *mark;			/* the name of its publication, or null */
-	enum
-	{
-		NEW, BEGUN, SWITCHED, UNCOMPARED, MOVED
-	}			state;
-	char	  **shards;
-	int			count;
-	double		size;
-	/* its run */
-	enum
-	{
-		WAITING, RUNNING, ENDED
-	}			run;
-	bool		finishes;		/* runs --finish */
-	pid_t		pid;
-	int			out;
-	char		line[4096];
-	size_t		length;
-} Move;
-
-static Server *servers;
-static int	server_count;
+Server	   *servers;
+int			server_count;
 static Shard *shards;
 static int	shard_count;
-static Move *moves;
-static int	move_count;
+Move	   *moves;
+int			move_count;
 
-enum
-{
-	PRINT, RUN, CHECK, SHOW, UNDO
-};
-static int	what = PRINT;
-static bool finishes = false;
-static bool keeps_way_back = true;
-static bool replicates = true;
+int			task = PRINT;
+bool		finishes = false;
+bool		keeps_way_back = true;
+bool		replicates = true;
 static const char *weights;
-static int	jobs = 2;
+int			jobs = 2;
 static int	per_move = 20;
-static char *program;
-static char **passed;			/* the options for each move */
-static int	passed_count;
+char	   *program;
+char	  **passed;				/* the options for each move */
+int			passed_count;
 
 const char	plan_usage[] =
 "\n"
@@ -154,17 +87,6 @@ const char	plan_usage[] =
 #define MARKED \
 	"SELECT m.pubname, m.f, m.t, m.state, s FROM (" MARKS ") AS m (pubname, f, t, state, lsn, one_way," \
 	" json, shards, frozen, is_all) CROSS JOIN LATERAL unnest(m.shards::text[]) AS s"
-
-/* Make room for more of an array. */
-static void *
-grown(void *array, int count, size_t size)
-{
-	void	   *larger = realloc(array, count * size);
-
-	if (!larger)
-		abort();
-	return larger;
-}
 
 static void
 read_servers(const char *file)
@@ -572,72 +494,11 @@ amount(double weight, bool is_size)
 	return fmt("%.0f %s", weight, units[unit]);
 }
 
-/* The arguments of a move's run, up to a null */
-static char **
-arguments(Move *move)
-{
-	char	  **args = grown(NULL, passed_count + move->count + 16, sizeof(char *));
-	int			n = 0;
-
-	args[n++] = program;
-	args[n++] = "--from";
-	args[n++] = (char *) move->from->side.conninfo;
-	args[n++] = "--to";
-	args[n++] = (char *) move->to->side.conninfo;
-	if (move->from->side.reach)
-	{
-		args[n++] = "--source-for-target";
-		args[n++] = (char *) move->from->side.reach;
-	}
-	if (move->to->side.reach)
-	{
-		args[n++] = "--target-for-source";
-		args[n++] = (char *) move->to->side.reach;
-	}
-	if (move->finishes || what == CHECK || what == SHOW || what == UNDO)
-		args[n++] = move->finishes ? "--finish" : what == CHECK ? "--check-only" :
-			what == SHOW ? "--status" : "--cancel";
-	for (int i = 0; i < passed_count; i++)
-		args[n++] = passed[i];
-	args[n++] = "--";
-	for (int i = 0; i < move->count; i++)
-		args[n++] = move->shards[i];
-	args[n] = NULL;
-	return args;
-}
-
-/* Print a command for the shell. */
-static void
-print_command(Move *move)
-{
-	char	  **args = arguments(move);
-
-	for (int i = 0; args[i]; i++)
-	{
-		printf("%s", i ? " " : "");
-		if (args[i][0] && !args[i][strspn(args[i], "abcdefghijklmnopqrstuvwxyz"
-										  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@,")])
-		{
-			printf("%s", args[i]);
-			continue;
-		}
-		putchar('\'');
-		for (char *c = args[i]; *c; c++)
-			if (*c == '\'')
-				printf("'\\''");
-			else
-				putchar(*c);
-		putchar('\'');
-	}
-	putchar('\n');
-	free(args);
-}
-
 /* Does this run have something to do with a move? */
-static bool
+bool
 is_wanted(Move *move)
 {
-	switch (what)
+	switch (task)
 	{
 		case SHOW:
 			return move->mark != NULL;
@@ -646,7 +507,7 @@ is_wanted(Move *move)
 		case CHECK:
 			return move->state == NEW;
 		default:
-			return move->state == MOVED ? finishes : what == RUN || !finishes;
+			return move->state == MOVED ? finishes : task == RUN || !finishes;
 	}
 }
 
@@ -686,205 +547,6 @@ print_plan(void)
 	if (moved > 0 && !finishes)
 		printf("# %d move%s made: the shards stay until --finish\n", moved, moved == 1 ? " is" : "s are");
 	fflush(stdout);
-}
-
-/* Take what a move needs from what is free, or give it back. */
-static void
-account(Move *move, int sign, bool is_end)
-{
-	for (int r = 0; r < RESOURCES; r++)
-	{
-		move->from->free[r] += sign * copy_needs[0][r] * replicates;
-		move->to->free[r] += sign * copy_needs[1][r] * replicates;
-		/* the way back stays, unless it is finished */
-		if (keeps_way_back && !(is_end && !finishes))
-		{
-			move->from->free[r] += sign * way_back_needs[0][r];
-			move->to->free[r] += sign * way_back_needs[1][r];
-		}
-	}
-}
-
-static bool
-fits(Move *move)
-{
-	for (int r = 0; r < RESOURCES; r++)
-		for (int i = 0; i < 2; i++)
-			if ((i ? move->to : move->from)->free[r] < copy_needs[i][r] * replicates
-				+ (keeps_way_back ? way_back_needs[i][r] : 0))
-				return false;
-	return true;
-}
-
-/* See that the ways back of all moves find room. */
-static void
-check_room(void)
-{
-	int			faults = 0;
-
-	for (int i = 0; i < server_count && keeps_way_back && !finishes; i++)
-		for (int r = 0; r < RESOURCES; r++)
-		{
-			int			needed = 0;
-
-			for (int n = 0; n < move_count; n++)
-				for (int side = 0; side < 2 && moves[n].state == NEW; side++)
-					if ((side ? moves[n].to : moves[n].from) == &servers[i])
-						needed += way_back_needs[side][r];
-			if (needed <= servers[i].free[r])
-				continue;
-			printf("  ! the ways back need %d of the %d %s of the %s until --finish\n", needed,
-				   servers[i].free[r], resources[r], servers[i].side.name);
-			faults++;
-		}
-	if (faults)
-		stop(IN_THE_WAY, "the servers have no room for so many ways back",
-			 "Each move keeps one until it is finished. Nothing was changed.",
-			 "Raise the settings above, move more shards together by --per-move, or run with --finish, or"
-			 " with --one-way.");
-}
-
-static void
-start(Move *move)
-{
-	char	  **args = arguments(move);
-	int			out[2];
-	pid_t		parent = getpid();
-
-	fflush(stdout);
-	if (pipe(out) != 0 || (move->pid = fork()) < 0)
-		stop(FAILED, "cannot start a move", strerror(errno), "Run the same command again.");
-	if (move->pid == 0)
-	{
-#ifdef __linux__
-		/* a move does not go on when nobody sees it */
-		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		if (getppid() != parent)
-			_exit(1);
-#endif
-		(void) parent;
-		dup2(out[1], 1);
-		dup2(out[1], 2);
-		close(out[0]);
-		close(out[1]);
-		setenv("INSTAID_MOVE_FROM", move->from->name, 1);
-		setenv("INSTAID_MOVE_TO", move->to->name, 1);
-		execvp(args[0], args);
-		printf("cannot run %s: %s\n", args[0], strerror(errno));
-		fflush(stdout);
-		_exit(127);
-	}
-	close(out[1]);
-	move->out = out[0];
-	move->run = RUNNING;
-	free(args);
-}
-
-/* Print what a run prints, by whole lines.  Returns whether it has ended, and its exit status. */
-static bool
-read_output(Move *move, int number, int *status)
-{
-	ssize_t		got = read(move->out, move->line + move->length, sizeof(move->line) - 1 - move->length);
-	char	   *line = move->line,
-			   *end;
-
-	if (got < 0 && errno == EINTR)
-		return false;
-	move->length += got > 0 ? got : 0;
-	move->line[move->length] = '\0';
-	/* the rest of a line that is too long, or of the last one */
-	if (move->length > 0 && (got <= 0 || move->length == sizeof(move->line) - 1)
-		&& !strchr(move->line, '\n'))
-		move->line[move->length - 1] = '\n';
-	while ((end = strchr(line, '\n')))
-	{
-		printf("[%d %s > %s] %.*s\n", number, move->from->name, move->to->name, (int) (end - line),
-			   line);
-		line = end + 1;
-	}
-	fflush(stdout);
-	move->length -= line - move->line;
-	memmove(move->line, line, move->length);
-	if (got > 0)
-		return false;
-	close(move->out);
-	waitpid(move->pid, status, 0);
-	*status = WIFEXITED(*status) ? WEXITSTATUS(*status) : FAILED;
-	return true;
-}
-
-/* Run all moves that are wanted; returns the exit status. */
-static int
-run_moves(void)
-{
-	int			made = 0,
-				failed = 0,
-				first = 0,
-				running = 0;
-
-	for (;;)
-	{
-		struct pollfd fds[64];
-		Move	   *polled[64];
-		int			n = 0;
-
-		/* a cause that is not in one move stops the others, too */
-		for (int i = 0; i < move_count && running < jobs && failed < 3; i++)
-			if (moves[i].run == WAITING && is_wanted(&moves[i])
-				&& (what != RUN || running == 0 || fits(&moves[i])))
-			{
-				moves[i].finishes = moves[i].state == MOVED && what != SHOW;
-				account(&moves[i], -1, false);
-				start(&moves[i]);
-				running++;
-			}
-		for (int i = 0; i < move_count; i++)
-			if (moves[i].run == RUNNING)
-			{
-				fds[n].fd = moves[i].out;
-				fds[n].events = POLLIN;
-				polled[n++] = &moves[i];
-			}
-		if (n == 0)
-			break;
-		if (poll(fds, n, -1) < 0)
-			continue;
-		for (int i = 0; i < n; i++)
-		{
-			Move	   *move = polled[i];
-			int			status;
-
-			if (!fds[i].revents || !read_output(move, (int) (move - moves) + 1, &status))
-				continue;
-			if (status == 0 && what == RUN && finishes && !move->finishes)
-			{
-				move->finishes = true;
-				start(move);
-				continue;
-			}
-			move->run = ENDED;
-			running--;
-			account(move, 1, true);
-			made += status == 0;
-			failed += status != 0;
-			if (!first)
-				first = status;
-			if (status != 0)
-				say("move %d, %s > %s, failed with exit status %d", (int) (move - moves) + 1,
-					move->from->name, move->to->name, status);
-		}
-	}
-	if (what == RUN || failed)
-	{
-		int			left = 0;
-
-		for (int i = 0; i < move_count; i++)
-			left += moves[i].run == WAITING && is_wanted(&moves[i]);
-		say("%d of %d moves made%s%s", made, made + failed + left,
-			failed ? fmt(", %d failed: remove the causes above, and run the same command again", failed) :
-			"", failed || finishes ? "" : "; next: --plan --finish");
-	}
-	return first;
 }
 
 int
@@ -956,12 +618,12 @@ plan(int argc, char **argv)
 			case '?':
 				return USAGE;
 			default:
-				set_command(&what, option);
+				set_command(&task, option);
 		}
 	if (!file)
 		stop(USAGE, "--plan needs --servers", NULL, "See --help.");
-	if (finishes && what != RUN)
-		set_command(&what, PRINT);
+	if (finishes && task != RUN)
+		set_command(&task, PRINT);
 	read_servers(file);
 	for (int i = 0; i < drained_count; i++)
 	{
@@ -991,7 +653,7 @@ plan(int argc, char **argv)
 				stop(USAGE, fmt("%s and %s are one database", servers[n].name, servers[i].name), side->id,
 					 NULL);
 		/* one plan at a time; the moves have locks of their own */
-		if (what == RUN || finishes)
+		if (task == RUN || finishes)
 		{
 			got = value(side, "SELECT pg_try_advisory_lock(hashtext('instaid-move'), -2)", NULL, NULL);
 			if (got[0] != 't')
@@ -1015,14 +677,14 @@ plan(int argc, char **argv)
 	plan_moves();
 	make_sets();
 	print_plan();
-	if (what == PRINT && !finishes)
+	if (task == PRINT && !finishes)
 	{
 		for (int i = 0; i < move_count; i++)
 			if (is_wanted(&moves[i]))
 				print_command(&moves[i]);
 		return 0;
 	}
-	if (what == RUN)
+	if (task == RUN)
 	{
 		check_room();
 		say("up to %d moves at a time", jobs);

@@ -471,15 +471,24 @@ print_lines(char **lines, int at_most)
 	return n;
 }
 
+/* Make room for more of an array, which can be null. */
+void *
+grown(void *array, int count, size_t size)
+{
+	void	   *larger = realloc(array, count * size);
+
+	if (!larger)
+		abort();
+	return larger;
+}
+
 /* Append to an array, as a literal of PostgreSQL. */
 char *
 append(char *array, const char *element)
 {
-	char	   *longer = malloc((array ? strlen(array) : 2) + 2 * strlen(element) + 4);
+	char	   *longer = grown(NULL, (array ? strlen(array) : 2) + 2 * strlen(element) + 4, 1);
 	char	   *end;
 
-	if (!longer)
-		abort();
 	strcpy(longer, array ? array : "{}");
 	end = longer + strlen(longer) - 1;
 	if (end > longer + 1)

@@ -49,6 +49,7 @@ extern char *fmt(const char *format,...) __attribute__((format(printf, 1, 2)));
 extern void say(const char *format,...) __attribute__((format(printf, 1, 2)));
 extern void stop(int status, const char *what, const char *why, const char *next)
 			__attribute__((noreturn));
+extern void *grown(void *array, int count, size_t size);
 extern char *append(char *array, const char *element);
 extern void stop_busy(Side *side, const char *number, const char *what, const char *next)
 			__attribute__((noreturn));
