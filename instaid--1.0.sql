@@ -1855,7 +1855,7 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
 -- will happen, or if a guarantee is weaker.  A test finds codes by the severity beside them.  What
 -- follows a statement in a cure is a comment, without names: a name can have lines.
 
--- Copies of the published function, and shards
+-- Copies of the published function, shards, and roles that could plant functions
 CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
@@ -1963,14 +1963,15 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
          JOIN pg_roles AS o ON o.oid = p.proowner
     WHERE p.proowner NOT IN (s.owner, n.nspowner) AND NOT o.rolsuper
     UNION ALL
-    SELECT 'shard_schema_right', 'warning', s.name,
-           format('role %s has CREATE on it, and could put functions there that calls of next_id()'
-                  ' find', r.names),
-           format('REVOKE CREATE ON SCHEMA %s FROM %s CASCADE;', s.name, r.names)
-    FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
-         CROSS JOIN LATERAL instaid._others_with('CREATE', n.nspacl, n.nspowner, s.owner)
-                            AS r (names)
-    WHERE r.names IS NOT NULL AND s.name <> 'instaid';
+    SELECT 'schema_right', 'warning', quote_ident(n.nspname),
+           format('role %s has CREATE on it, and could put functions there that others call',
+                  r.names),
+           format('REVOKE CREATE ON SCHEMA %I FROM %s CASCADE;', n.nspname, r.names)
+    FROM pg_namespace AS n LEFT JOIN shard AS s ON s.schema = n.oid AND s.name <> 'instaid'
+         CROSS JOIN LATERAL instaid._others_with('CREATE', n.nspacl, n.nspowner,
+                                                 COALESCE(s.owner, n.nspowner)) AS r (names)
+    WHERE r.names IS NOT NULL
+      AND (s.schema IS NOT NULL OR n.nspname IN ('instaid', 'instaid_sql'));
 
 -- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique, or
 -- without a partition for the IDs of now, or soon none
@@ -2169,7 +2170,7 @@ CREATE VIEW instaid._sequence_findings (code, severity, object, problem, cure) A
          format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', q.name, r.names)))
         AS f (code, severity, applies, problem, cure) WHERE f.applies;
 
--- Tickets that end, and roles that could set one back, or plant functions
+-- Tickets that end, and roles that could set one back
 CREATE VIEW instaid._ticket_findings (code, severity, object, problem, cure) AS
     SELECT 'ticket_ends', CASE t.values_left WHEN 0 THEN 'error' ELSE 'warning' END,
            format('instaid_tickets.%I', t.name), format('has %s values left', t.values_left),
@@ -2184,15 +2185,7 @@ CREATE VIEW instaid._ticket_findings (code, severity, object, problem, cure) AS
     FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relkind = 'S'
          CROSS JOIN LATERAL format('instaid_tickets.%I', c.relname) AS t (name)
          CROSS JOIN LATERAL instaid._others_with('UPDATE', c.relacl, c.relowner) AS r (names)
-    WHERE n.nspname = 'instaid_tickets' AND r.names IS NOT NULL
-    UNION ALL
-    SELECT 'schema_right', 'warning', n.nspname,
-           format('role %s has CREATE on it, and could let others call its own functions there',
-                  r.names),
-           format('REVOKE CREATE ON SCHEMA %s FROM %s CASCADE;', n.nspname, r.names)
-    FROM pg_namespace AS n
-         CROSS JOIN LATERAL instaid._others_with('CREATE', n.nspacl, n.nspowner) AS r (names)
-    WHERE n.nspname IN ('instaid', 'instaid_sql') AND r.names IS NOT NULL;
+    WHERE n.nspname = 'instaid_tickets' AND r.names IS NOT NULL;
 
 CREATE FUNCTION instaid.audit(OUT code text, OUT severity text, OUT object text,
                                          OUT problem text, OUT cure text) RETURNS SETOF record
@@ -3860,11 +3853,10 @@ END $$;
 
 ---- One shard ID on two servers ----
 
--- What audit_servers() asks each server: which database it is, the shard IDs that make IDs there,
--- and the one of them that is its instaid.node_shard_id.
--- Later versions keep it, and what it returns.
+-- What audit_servers() asks each server: which database it is, and the shard IDs that make IDs
+-- there.  Later versions keep it, and what it returns.
 CREATE FUNCTION instaid._server_state(OUT database text, OUT started_at numeric, OUT clock numeric,
-                                      OUT shard_ids integer[], OUT node integer)
+                                      OUT shard_ids integer[])
     LANGUAGE sql VOLATILE PARALLEL RESTRICTED
 BEGIN ATOMIC
     SELECT concat_ws(' ', (SELECT c.system_identifier FROM pg_control_system() AS c),
@@ -3872,8 +3864,7 @@ BEGIN ATOMIC
            -- null for a standby
            CASE WHEN NOT pg_is_in_recovery()
                 THEN extract(epoch FROM pg_postmaster_start_time()) END,
-           extract(epoch FROM clock_timestamp()), array_agg(s.shard_id ORDER BY s.shard_id),
-           max(s.shard_id) FILTER (WHERE s.schema_name = 'instaid')
+           extract(epoch FROM clock_timestamp()), array_agg(s.shard_id ORDER BY s.shard_id)
     FROM instaid._list_shards() AS s CROSS JOIN LATERAL instaid._sequence_state(s.sequence) AS t
     -- a range of its own stops it, as on a worker of Citus
     WHERE NOT s.frozen AND t.problem IS NULL
@@ -3941,8 +3932,8 @@ BEGIN
         asked_at := clock_timestamp();
         BEGIN
             EXECUTE format('SELECT t.* FROM %I.dblink($1, $2) AS t (database text, started_at'
-                           ' numeric, clock numeric, shard_ids integer[], node integer)',
-                           dblink.nspname) INTO STRICT state
+                           ' numeric, clock numeric, shard_ids integer[])', dblink.nspname)
+            INTO STRICT state
             USING part.name::text, text 'SET LOCAL statement_timeout = 5000;'
                                         ' SELECT * FROM instaid._server_state()';
             states := states || (to_jsonb(state) || jsonb_build_object('name', object));
@@ -3975,7 +3966,7 @@ BEGIN
         SELECT a.number, s.*
         FROM jsonb_array_elements(states) WITH ORDINALITY AS a (state, number),
              jsonb_to_record(a.state) AS s (name text, database text, started_at numeric,
-                                            shard_ids integer[], node integer)),
+                                            shard_ids integer[])),
     -- Two names of one server count once, and so does a primary with its standbys.  A copy that
     -- was promoted has started at another time.
     live AS MATERIALIZED (
@@ -3984,25 +3975,18 @@ BEGIN
         WHERE a.started_at IS NOT NULL OR NOT EXISTS (
             SELECT FROM answer AS p WHERE p.database = a.database AND p.started_at IS NOT NULL)
         ORDER BY a.database, a.started_at, u.shard_id, a.number)
-    SELECT CASE WHEN c.is_node THEN 'node_number_on_two_servers'
-                ELSE 'shard_id_on_two_servers' END, 'error', c.name,
-           format('issues IDs of the same shards as %s%s: %s%s', c.other,
-                  CASE WHEN c.is_node THEN ', one of them by its instaid.node_shard_id' END,
-                  array_to_string(c.ids[1:10], ', '), CASE WHEN c.ids[11] >= 0 THEN ', ...' END),
-           'If one is a copy of the other, stop it. Otherwise '
-           || CASE WHEN c.is_node THEN 'set instaid.node_shard_id to a number that no other server'
-                                       ' and no shard has.'
-                   ELSE 'give each shard another ID on one of the servers, with'
-                        ' instaid.renumber_shard(), or freeze it there.' END
-    FROM (SELECT b.name, a.name AS other,
-                 COALESCE(a.shard_id IN (a.node, b.node), false) AS is_node,
-                 array_agg(a.shard_id ORDER BY a.shard_id) AS ids
-          FROM live AS a JOIN live AS b ON b.shard_id = a.shard_id AND b.number > a.number
-          GROUP BY 1, 2, 3) AS c
-    ORDER BY c.name COLLATE "C", c.is_node DESC, c.other COLLATE "C";
+    SELECT 'shard_id_on_two_servers', 'error', b.name,
+           format('issues IDs of the same shards as %s: %s%s', a.name, array_to_string(
+                      (array_agg(a.shard_id ORDER BY a.shard_id))[1:10], ', '),
+                  CASE WHEN count(*) > 10 THEN ', ...' END),
+           'If one is a copy of the other, stop it. Otherwise give each shard another ID on one of'
+           ' the servers, with instaid.renumber_shard() or, for schema instaid, the setting'
+           ' instaid.node_shard_id, or freeze it there.'
+    FROM live AS a JOIN live AS b ON b.shard_id = a.shard_id AND b.number > a.number
+    GROUP BY b.name, a.name ORDER BY b.name COLLATE "C", a.name COLLATE "C";
 END $$;
-COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs, numbers of nodes and '
-'clocks of this server and of others, which it asks by dblink; none if all is well';
+COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs and clocks of this '
+'server and of others, which it asks by dblink; none if all is well';
 
 ---- Rights ----
 

@@ -4,7 +4,7 @@
 -- will happen, or if a guarantee is weaker.  A test finds codes by the severity beside them.  What
 -- follows a statement in a cure is a comment, without names: a name can have lines.
 
--- Copies of the published function, and shards
+-- Copies of the published function, shards, and roles that could plant functions
 CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
@@ -112,14 +112,15 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
          JOIN pg_roles AS o ON o.oid = p.proowner
     WHERE p.proowner NOT IN (s.owner, n.nspowner) AND NOT o.rolsuper
     UNION ALL
-    SELECT 'shard_schema_right', 'warning', s.name,
-           format('role %s has CREATE on it, and could put functions there that calls of next_id()'
-                  ' find', r.names),
-           format('REVOKE CREATE ON SCHEMA %s FROM %s CASCADE;', s.name, r.names)
-    FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
-         CROSS JOIN LATERAL instaid._others_with('CREATE', n.nspacl, n.nspowner, s.owner)
-                            AS r (names)
-    WHERE r.names IS NOT NULL AND s.name <> 'instaid';
+    SELECT 'schema_right', 'warning', quote_ident(n.nspname),
+           format('role %s has CREATE on it, and could put functions there that others call',
+                  r.names),
+           format('REVOKE CREATE ON SCHEMA %I FROM %s CASCADE;', n.nspname, r.names)
+    FROM pg_namespace AS n LEFT JOIN shard AS s ON s.schema = n.oid AND s.name <> 'instaid'
+         CROSS JOIN LATERAL instaid._others_with('CREATE', n.nspacl, n.nspowner,
+                                                 COALESCE(s.owner, n.nspowner)) AS r (names)
+    WHERE r.names IS NOT NULL
+      AND (s.schema IS NOT NULL OR n.nspname IN ('instaid', 'instaid_sql'));
 
 -- Columns with IDs of another schema, or ticks, or that are too narrow for IDs, or not unique, or
 -- without a partition for the IDs of now, or soon none
@@ -318,7 +319,7 @@ CREATE OR REPLACE VIEW instaid._sequence_findings (code, severity, object, probl
          format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', q.name, r.names)))
         AS f (code, severity, applies, problem, cure) WHERE f.applies;
 
--- Tickets that end, and roles that could set one back, or plant functions
+-- Tickets that end, and roles that could set one back
 CREATE OR REPLACE VIEW instaid._ticket_findings (code, severity, object, problem, cure) AS
     SELECT 'ticket_ends', CASE t.values_left WHEN 0 THEN 'error' ELSE 'warning' END,
            format('instaid_tickets.%I', t.name), format('has %s values left', t.values_left),
@@ -333,15 +334,7 @@ CREATE OR REPLACE VIEW instaid._ticket_findings (code, severity, object, problem
     FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relkind = 'S'
          CROSS JOIN LATERAL format('instaid_tickets.%I', c.relname) AS t (name)
          CROSS JOIN LATERAL instaid._others_with('UPDATE', c.relacl, c.relowner) AS r (names)
-    WHERE n.nspname = 'instaid_tickets' AND r.names IS NOT NULL
-    UNION ALL
-    SELECT 'schema_right', 'warning', n.nspname,
-           format('role %s has CREATE on it, and could let others call its own functions there',
-                  r.names),
-           format('REVOKE CREATE ON SCHEMA %s FROM %s CASCADE;', n.nspname, r.names)
-    FROM pg_namespace AS n
-         CROSS JOIN LATERAL instaid._others_with('CREATE', n.nspacl, n.nspowner) AS r (names)
-    WHERE n.nspname IN ('instaid', 'instaid_sql') AND r.names IS NOT NULL;
+    WHERE n.nspname = 'instaid_tickets' AND r.names IS NOT NULL;
 
 CREATE OR REPLACE FUNCTION instaid.audit(OUT code text, OUT severity text, OUT object text,
                                          OUT problem text, OUT cure text) RETURNS SETOF record

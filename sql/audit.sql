@@ -449,8 +449,8 @@ GRANT CREATE ON SCHEMA regress_8 TO regress_auditor, PUBLIC;
 SET ROLE regress_auditor;
 CREATE FUNCTION regress_8.next_id(text) RETURNS bigint LANGUAGE sql RETURN 1;
 RESET ROLE;
-SELECT * FROM instaid.audit() WHERE object ~ '^regress_8' AND code IN ('shard_schema_right', 'planted_function');
-SELECT cure FROM instaid.audit() WHERE code = 'shard_schema_right' \gexec
+SELECT * FROM instaid.audit() WHERE object ~ '^regress_8' AND code IN ('schema_right', 'planted_function');
+SELECT cure FROM instaid.audit() WHERE code = 'schema_right' \gexec
 DROP FUNCTION regress_8.next_id(text);
 SELECT code, object FROM findings;
 -- not the owner of the schema, nor of the shard

@@ -101,7 +101,7 @@ sub findings
 is(findings('worker_1,worker_2'), '', q{audit_servers(): a worker's copy of a shard is not live});
 run(q{SELECT instaid.create_shard('insta2', 2)});
 run_on($workers[0], 'SELECT instaid.next_id()');
-like(findings('worker_1,worker_2'), qr/^node_number_on_two_servers worker_1 .* this server, .*: 2$/,
+like(findings('worker_1,worker_2'), qr/^shard_id_on_two_servers worker_1 .* this server: 2$/,
 	'... and a shard with the number of a worker is found');
 run('DROP SCHEMA insta2 CASCADE');
 
@@ -450,7 +450,7 @@ run(sprintf q{SELECT citus_add_node('%s', %d)}, $late->host, $late->port);
 is(run_on($late, $granted), 'f', '... and not a worker that is added later');
 run_on($late, 'SELECT instaid.next_id()');
 like(findings('worker_1,worker_2,late'),
-	qr/^node_number_on_two_servers worker_1 .* late, .*: 2$/,
+	qr/^shard_id_on_two_servers worker_1 .* late: 2$/,
 	'... whose number another worker has');
 # Its copy of the sequence has a range of its own.  Therefore it issues no IDs, frozen or not.
 like(failure('SELECT insta6.next_id()', $_),

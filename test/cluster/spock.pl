@@ -253,7 +253,7 @@ is(run(1, 'SELECT string_agg(DISTINCT instaid.extract_shard_id(id)::text, $$ $$)
 is(audit(2, 3), '', 'audit_servers() finds nothing in three nodes');
 run(3, 'ALTER SYSTEM SET instaid.node_shard_id = 2; SELECT pg_reload_conf()');
 wait_for(3, q{SELECT current_setting('instaid.node_shard_id') = '2'});
-like(audit(2, 3), qr/^node_number_on_two_servers n3 .* n2, .*: 2$/m,
+like(audit(2, 3), qr/^shard_id_on_two_servers n3 .* n2: 2$/m,
 	'... and names a number that two nodes have');
 run(3, 'ALTER SYSTEM RESET instaid.node_shard_id; SELECT pg_reload_conf()');
 wait_for(3, q{SELECT current_setting('instaid.node_shard_id') = '3'});

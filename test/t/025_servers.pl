@@ -162,13 +162,6 @@ is(recipe(), 'success: ', 'the recipe for cron is silent');
 
 my $twice = 'shard_id_on_two_servers two issues IDs of the same shards as';
 
-sub node_twice
-{
-	my ($server, $other, $number) = @_;
-	return "node_number_on_two_servers $server issues IDs of the same shards as $other,"
-	  . " one of them by its instaid.node_shard_id: $number";
-}
-
 for my $case (
 	# a server, a statement that does it, one that undoes it, and the finding
 	[ 'the same DDL on two servers', $one,
@@ -182,7 +175,7 @@ for my $case (
 		"$twice this server: 2" ],
 	[ 'a schema with the node shard ID of another server', $two,
 		q{SELECT instaid.create_shard('insta1001', 1001)}, 'DROP SCHEMA insta1001 CASCADE',
-		node_twice('two', 'one', 1001) ])
+		"$twice one: 1001" ])
 {
 	my ($name, $node, $do, $undo, $finding) = @$case;
 	$node->safe_psql('postgres', $do);
@@ -218,7 +211,7 @@ sub set_node_shard
 		"SELECT current_setting('instaid.node_shard_id') = '$shard_id'");
 }
 set_node_shard(1001) or die;
-is(findings('one,two'), node_twice('two', 'one', 1001), 'one node shard twice');
+is(findings('one,two'), "$twice one: 1001", 'one node shard twice');
 set_node_shard(1002) or die;
 
 # a clone that was started
@@ -230,7 +223,7 @@ $clone->safe_psql('postgres', q{SELECT instaid.create_shard('insta1', 1)});
 my $cloned = 'shard_id_on_two_servers one issues IDs of the same shards as clone: 1';
 is(findings('one,two,clone'), $cloned, 'a clone that was started');
 $clone->safe_psql('postgres', 'SELECT instaid.next_id()');
-is(findings('one,two,clone'), node_twice('one', 'clone', 1001) . "\n$cloned",
+is(findings('one,two,clone'), "$cloned, 1001",
 	'... and then uses its node shard');
 $clone->stop;
 
@@ -243,7 +236,7 @@ is(findings('two,other'),
 $two->safe_psql('other', 'CREATE EXTENSION instaid');
 is(findings('two,other'), '', 'a second database, which does not use the node shard');
 $two->safe_psql('other', 'SELECT instaid.next_id()');
-is(findings('two,other'), node_twice('two', 'other', 1002), '... and then uses it');
+is(findings('two,other'), "$twice other: 1002", '... and then uses it');
 
 # answers of something else
 $two->safe_psql('postgres', q{CREATE DATABASE fake});
@@ -260,15 +253,15 @@ sub fake
 		CREATE FUNCTION instaid._server_state() RETURNS $result
 			LANGUAGE plpgsql AS \$\$BEGIN $text; END\$\$});
 }
-my $columns = 'TABLE (d text, s text, c text, i text, n text)';
+my $columns = 'TABLE (d text, s text, c text, i text)';
 for my $case (
 	[ 'text', q{RETURN 'no row'}, qr/^$silent .+$/ ],
 	[ $columns, 'RETURN', qr/^$silent query returned no rows$/ ],
-	[ $columns, q{RETURN QUERY SELECT d, s, c, i, n FROM generate_series(1, 2)},
+	[ $columns, q{RETURN QUERY SELECT d, s, c, i FROM generate_series(1, 2)},
 		qr/^$silent query returned more than one row/ ],
-	[ $columns, q{RETURN QUERY VALUES (d, 'x', c, i, n)}, qr/^$silent invalid input .+"x"$/ ],
-	[ $columns, q{RETURN QUERY VALUES (d, s, c, '5', n)}, qr/^$silent malformed array .+$/ ],
-	[ $columns, q{RETURN QUERY VALUES (d, s, c, i, n)}, qr/^$/ ],
+	[ $columns, q{RETURN QUERY VALUES (d, 'x', c, i)}, qr/^$silent invalid input .+"x"$/ ],
+	[ $columns, q{RETURN QUERY VALUES (d, s, c, '5')}, qr/^$silent malformed array .+$/ ],
+	[ $columns, q{RETURN QUERY VALUES (d, s, c, i)}, qr/^$/ ],
 	# errors that WHEN OTHERS does not catch
 	[ 'text', 'ASSERT false', qr/^$silent assertion failed$/ ],
 	[ 'text', 'RAISE query_canceled', qr/^$silent query_canceled$/ ])

@@ -149,7 +149,7 @@ is(run_as('dba', 'planted', q{
 	SET client_min_messages = warning; SELECT instaid.renumber_shard('insta5', 6);
 	SELECT code, object FROM instaid.audit();
 	SELECT instaid.extract_shard_id(insta5.next_id('insta5.table_id_seq'))}),
-	"\nplanted_function|insta5.next_id()\nshard_schema_right|insta5\n6",
+	"\nplanted_function|insta5.next_id()\nschema_right|insta5\n6",
 	'... as renumber_shard() does, and audit() names it');
 # a type that a search_path finds first
 database('typed');
