@@ -362,14 +362,21 @@ sub rows
 	my $writers = start_writers(8, 0.03, \@names);
 	sleep(1);
 
-	# killed while it copies, and once more
-	my $run = IPC::Run::start([ 'instaid-move', '--plan', '--servers', $file, @options, '--run' ],
-		'<', \undef, '>', \$out, '2>&1', IPC::Run::timeout(600));
-	$run->pump until $out =~ /^\[\d+ a > \w\].* tables copied/m || !$run->pumpable;
+	# killed while it copies, where its moves are held however fast they are
+	my $held = PostgreSQL::Test::Utils::tempdir . '/held';
+	append_to_file($held, '');
+	my $run = do {
+		local $ENV{MOVE_AT} = 'enabled';
+		local $ENV{MOVE_DO} = "echo held; while test -e '$held'; do sleep 0.1; done";
+		IPC::Run::start([ $stepping, '--plan', '--servers', $file, @options, '--run' ],
+			'<', \undef, '>', \$out, '2>&1', IPC::Run::timeout(600));
+	};
+	$run->pump until $out =~ /^\[1 a > \w\] held/m || !$run->pumpable;
 	is(planned('--run'), 4, 'a second plan');
 	like($err, qr/another plan is run with the server a\n.*Session \d+ of role \w+ holds its lock/,
 		'... is told of the first');
 	$run->signal('KILL');
+	unlink $held;
 	$run->finish;
 	isnt(left(), '', 'killed while it runs');
 	# its moves end with it
