@@ -1404,7 +1404,7 @@ CREATE FUNCTION instaid.dump_positions() RETURNS SETOF text
 DECLARE
     part record;
 BEGIN
-    RETURN NEXT format($head$SET default_transaction_isolation = 'read committed';
+    RETURN QUERY SELECT format($head$SET default_transaction_isolation = 'read committed';
 SET client_encoding = %L;
 SELECT NOT EXISTS (
     SELECT FROM pg_catalog.pg_namespace AS n
