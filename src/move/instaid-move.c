@@ -389,7 +389,7 @@ dismantle(Side *f, Side *t)
 	step("copy dropped");
 	run_patiently(f, DROP_GUARDS, "drop the guards of the tables");
 	step("guards dropped");
-	run(f, fmt("DROP PUBLICATION IF EXISTS %s", name));
+	drop_publication(f);
 }
 
 static void

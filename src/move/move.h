@@ -51,6 +51,7 @@ extern void define(void);
 
 /* replication.c */
 extern char *publication(Side *f, Side *t, const char *state, bool is_one_way);
+extern void drop_publication(Side *side);
 extern void create_slot(Side *side);
 extern void set_connection(void);
 extern void follow(double until);

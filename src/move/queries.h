@@ -79,6 +79,12 @@
 	TABLES " AND NOT EXISTS (SELECT FROM pg_publication_rel AS r JOIN pg_publication AS p" \
 	" ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND p.pubname = $2)"
 
+#define UNPUBLISH \
+	"SELECT format('LOCK TABLE ONLY %1$I.%2$I IN SHARE ROW EXCLUSIVE MODE;" \
+	" ALTER PUBLICATION %3$I DROP TABLE ONLY %1$I.%2$I', n.nspname, c.relname, $2::text) " \
+	TABLES " AND EXISTS (SELECT FROM pg_publication_rel AS r JOIN pg_publication AS p" \
+	" ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND p.pubname = $2)"
+
 /* The guards: statement triggers, whose functions refuse or let pass. */
 #define GUARD_FUNCTION \
 	"SELECT string_agg(format('CREATE OR REPLACE FUNCTION %I.instaid_move_guard() RETURNS trigger" \

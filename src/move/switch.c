@@ -484,7 +484,7 @@ clean_up(void)
 	step("slot dropped");
 	run(to, fmt("DROP SUBSCRIPTION IF EXISTS %s", name));
 	step("subscription dropped");
-	run(from, fmt("DROP PUBLICATION IF EXISTS %s", name));
+	drop_publication(from);
 	step("publication dropped");
 	if (is_state(to, "switched"))
 	{

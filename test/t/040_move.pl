@@ -327,7 +327,14 @@ is($writers->stop($old)->{wrong}, '', '... who lose nothing');
 
 # the copy and the way back end
 ($from, $to) = ($new, $old);
-is(im('--finish'), 0, '--finish of the way back');
+my $published = PostgreSQL::Test::Utils::tempdir . '/published';
+is(im({ at => 'unpublished', do => join(' ', '(',
+		(map { 'psql -XAtqd "' . $_->connstr($db)
+			  . '" -c "SELECT count(*) FROM pg_publication_rel";' } $old, $new),
+		')', '>', $published) }, '--finish'),
+	0, '--finish of the way back');
+is(slurp_file($published), "0\n0\n",
+	'... drops a publication without tables, of which no UPDATE knows');
 is(places() . left(), 'insta5 - ', '... drops the copy, and leaves nothing');
 is(im('--finish'), 0, '... and again does nothing');
 ($from, $to) = ($old, $new);
@@ -355,11 +362,12 @@ sub killed_at_each
 my $serving = sub { return $_[0]->safe_psql($db, q{SELECT NOT frozen FROM instaid.shards}) };
 old('UPDATE insta5.counters SET n = 0; TRUNCATE insta5.photos, insta5.likes, insta5.events;');
 $writers = Writers->start(3, 0.02, $old, $new);
-my @ending = ('detached', 'slots dropped', 'copy dropped', 'guards dropped');
-my @moving = grep { my $s = $_; !grep { $s eq $_ } @ending, 'served again', 'way back dropped',
-	'taken back', 'refreshed', 'comparing', 'reads refused' } @steps;
+my @ending = ('detached', 'slots dropped', 'copy dropped', 'guards dropped', 'unpublished');
+my @moving = grep { my $s = $_; !grep { $s eq $_ } @ending[ 0 .. 3 ], 'served again',
+	'way back dropped', 'taken back', 'refreshed', 'comparing', 'reads refused' } @steps;
 my $n = killed_at_each('killed at each step', undef, undef, ['insta5'], 'begun', 'guards', 'slot',
 	'dumped', 'defined', 'enabled', 'refreshed', 'following',
+	map { $_ eq 'publication dropped' ? ('unpublished', $_) : $_ }
 	grep { !/^(begun|guards|slot|dumped|defined|enabled|following)$/ } @moving);
 cmp_ok($n, '>=', @moving, "... at all of @moving");
 is(places(), 'insta5 frozen insta5', '... the target has it');
@@ -1112,6 +1120,11 @@ is(() = $all_read =~ /: /g, 4 * @read, 'roles that read');
 is(im({ at => 'switched' }, 'insta5', 'insta6', '--refuse-reads'), -1,
 	'killed when it is switched');
 is(read_by(@readers), $all_read, '... they still read');
+my $locks = holds($old, 'BEGIN; LOCK TABLE insta5.t IN ROW EXCLUSIVE MODE');
+is(im('insta5', 'insta6', '--refuse-reads', '--max-wait', 1), 8,
+	'a table is published while somebody may write to it');
+like($err, qr/cannot end the publication of the tables\n.*lock timeout/, '... which is told');
+$locks->('ROLLBACK');
 is(im({ at => 'reads refused' }, 'insta5', 'insta6', '--refuse-reads'), -1, 'killed again');
 is(read_by(@readers), '', '... reads are refused');
 is(im('insta5', 'insta6', '--refuse-reads'), 0, '... and the same command ends');
