@@ -65,7 +65,7 @@ CREATE OR REPLACE FUNCTION instaid._widening_plan(
     table_name regclass, attnum smallint, owner regrole, OUT statements text[],
     OUT removals text[], OUT creations text[], OUT locks text[], OUT other_tables text,
     OUT sizes text, OUT obstacles text, OUT of_citus text)
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     SET jit = off AS $$
 DECLARE
     kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"

@@ -44,7 +44,7 @@ COMMENT ON FUNCTION instaid.ticket_sequence IS 'the sequence of a ticket, or the
 
 -- The validator of the foreign-data wrapper instaid.
 CREATE FUNCTION instaid._check_options(options text[], catalog oid) RETURNS void
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF catalog <> 'pg_foreign_table'::regclass THEN
         PERFORM postgresql_fdw_validator(options, catalog);

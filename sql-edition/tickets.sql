@@ -34,7 +34,7 @@ COMMENT ON FUNCTION instaid.ticket_sequence(text, boolean) IS 'the sequence of a
 CREATE OR REPLACE FUNCTION instaid._check_ticket(
     sequence regclass, wanted bigint, value numeric DEFAULT NULL, OUT last_value bigint,
     OUT increment bigint)
-    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
     qualified text;
