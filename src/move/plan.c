@@ -684,10 +684,9 @@ plan(int argc, char **argv)
 				print_command(&moves[i]);
 		return 0;
 	}
-	if (task == RUN)
-	{
+	if (task == RUN || task == CHECK)
 		check_room();
+	if (task == RUN)
 		say("up to %d moves at a time", jobs);
-	}
 	return run_moves();
 }
