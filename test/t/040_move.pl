@@ -94,7 +94,12 @@ sub places
 }
 
 # The shell command that kills a server, and what starts it again
-sub kill_server { return 'kill -9 $(head -n 1 ' . $_[0]->data_dir . '/postmaster.pid)' }
+# with its processes: one that creates a slot does not see that the postmaster is gone
+sub kill_server
+{
+	return 'p=$(head -n 1 ' . $_[0]->data_dir . '/postmaster.pid);'
+	  . ' kill -9 $p $(cat /proc/$p/task/$p/children)';
+}
 sub start_again
 {
 	my ($node) = @_;
