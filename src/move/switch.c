@@ -156,7 +156,8 @@ ask_both(PGconn *of_source, PGconn *of_target, const char *sql, const char *p1, 
 /*
  * Compare the rows of both sides: sums by buckets of keys, and the rows of the buckets that
  * differ.  While clients write, a row differs as long as its change is on the way.  Therefore only
- * a difference that is the same after the copy had it all is told.
+ * a difference that is the same after the copy had it all is told.  The copy can also be ahead:
+ * a commit is sent to it when it is in the WAL, and its own server shows it a little later.
  */
 int
 verify(PGconn *of_source, PGconn *of_target, bool is_quiet)
@@ -178,11 +179,13 @@ verify(PGconn *of_source, PGconn *of_target, bool is_quiet)
 			buckets = append(buckets, strtok(strchr(lines[n], ':') + 2, " "));
 		free(sql);
 		sql = fmt(ROWS, of_rows);
-		for (int look = 0; buckets && look < (is_quiet ? 1 : 2); look++)
+		for (int look = 0; buckets && lines[0] && look < (is_quiet ? 1 : 6); look++)
 		{
 			char	  **before = lines;
 			int			kept = 0;
 
+			if (look > 1)
+				nap(0.05 * (1 << look));
 			if (look > 0 && !wait_for_copy(to->sub ? from : to, now() + max_wait))
 				stop(NOT_NOW, "the copy does not follow", "It is far behind, or has no worker.",
 					 "--status tells how far.");

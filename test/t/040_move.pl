@@ -315,6 +315,24 @@ $writers = Writers->start(2, 0.01, $old, $new);
 is(im('--verify'), 0, '... also while clients write');
 is($writers->stop($old)->{wrong}, '', '... who lose nothing');
 
+# a commit that the copy shows before its own server does: the session stops between the two
+{
+	configure($old, 'synchronous_standby_names', 'nobody');
+	my $late = IPC::Run::start([ 'psql', '-Xqd', $old->connstr($db),
+		'-c', 'INSERT INTO insta5.photos (who, n) VALUES (-1, 0)' ], '<', \undef);
+	my $waits = q{FROM pg_stat_activity WHERE wait_event = 'SyncRep'};
+	$old->poll_query_until($db, "SELECT count(*) = 1 $waits") or die;
+	my $pid = old("SELECT pid $waits");
+	kill 'STOP', $pid;
+	$old->append_conf('postgresql.conf', q{synchronous_standby_names = ''});
+	$old->reload;
+	$new->poll_query_until($db, 'SELECT EXISTS (SELECT FROM insta5.photos WHERE who = -1)') or die;
+	is(old('SELECT count(*) FROM insta5.photos WHERE who = -1'), 0, 'a row that only the copy shows');
+	is(im({ at => 'comparing', do => "(sleep 0.4; kill -CONT $pid) >/dev/null 2>&1 &" }, '--verify'),
+		0, '... is no difference');
+	$late->finish;
+}
+
 # the page shows what it prints
 {
 	my ($page) = grep { $_->{shows} } section_blocks('docs/moving-a-shard.md', 'With one command');
