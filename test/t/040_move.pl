@@ -327,9 +327,10 @@ is($writers->stop($old)->{wrong}, '', '... who lose nothing');
 	$old->append_conf('postgresql.conf', q{synchronous_standby_names = ''});
 	$old->reload;
 	$new->poll_query_until($db, 'SELECT EXISTS (SELECT FROM insta5.photos WHERE who = -1)') or die;
-	is(old('SELECT count(*) FROM insta5.photos WHERE who = -1'), 0, 'a row that only the copy shows');
-	is(im({ at => 'comparing', do => "(sleep 0.4; kill -CONT $pid) >/dev/null 2>&1 &" }, '--verify'),
-		0, '... is no difference');
+	is(old('SELECT count(*) FROM insta5.photos WHERE who = -1'), 0,
+		'a row that only the copy shows');
+	my $goes_on = "(sleep 0.4; kill -CONT $pid) >/dev/null 2>&1 &";
+	is(im({ at => 'comparing', do => $goes_on }, '--verify'), 0, '... is no difference');
 	$late->finish;
 }
 
