@@ -263,7 +263,7 @@ cmp_ok(keys %acked, '>', 5 * $seconds, '... and the clients were served meanwhil
 my $usual = qr/00000|55000|3F000|42P01|lost|57P0.|08\w\w\w/;
 is(join(' ', grep { !/^$usual$/ } keys %errors), '',
 	'... with no error but of a frozen shard, or of a server that is gone')
-  or diag(grep { /^[A-Z]+:  (?!$usual)/ }
+  or diag(grep { /^(ERROR|FATAL|PANIC):  (?!$usual)/ }
 	  map { split /^(?=[A-Z]+:  \w{5}: )/m, slurp_file("$dir/writer$_.err") } 1 .. 8);
 
 # How long clients waited: "refused" by a move, or killed programs; "back" if a server was gone, too
