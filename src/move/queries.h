@@ -74,16 +74,18 @@
 #define PUBLISHED_TABLES \
 	"SELECT string_agg(format('ONLY %I.%I', n.nspname, c.relname), ', ') " TABLES
 
+#define IS_PUBLISHED \
+	"EXISTS (SELECT FROM pg_publication_rel AS r JOIN pg_publication AS p" \
+	" ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND p.pubname = $2)"
+
 #define UNPUBLISHED_TABLES \
 	"SELECT format('ALTER PUBLICATION %I ADD TABLE ONLY %I.%I', $2::text, n.nspname, c.relname) " \
-	TABLES " AND NOT EXISTS (SELECT FROM pg_publication_rel AS r JOIN pg_publication AS p" \
-	" ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND p.pubname = $2)"
+	TABLES " AND NOT " IS_PUBLISHED
 
 #define UNPUBLISH \
 	"SELECT format('LOCK TABLE ONLY %1$I.%2$I IN SHARE ROW EXCLUSIVE MODE;" \
 	" ALTER PUBLICATION %3$I DROP TABLE ONLY %1$I.%2$I', n.nspname, c.relname, $2::text) " \
-	TABLES " AND EXISTS (SELECT FROM pg_publication_rel AS r JOIN pg_publication AS p" \
-	" ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND p.pubname = $2)"
+	TABLES " AND " IS_PUBLISHED
 
 /* The guards: statement triggers, whose functions refuse or let pass. */
 #define GUARD_FUNCTION \

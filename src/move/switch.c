@@ -158,6 +158,7 @@ ask_both(PGconn *of_source, PGconn *of_target, const char *sql, const char *p1, 
  * differ.  While clients write, a row differs as long as its change is on the way.  Therefore only
  * a difference that is the same after the copy had it all is told.  The copy can also be ahead:
  * a commit is sent to it when it is in the WAL, and its own server shows it a little later.
+ * Therefore a difference must last for 3 s.
  */
 int
 verify(PGconn *of_source, PGconn *of_target, bool is_quiet)

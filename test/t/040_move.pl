@@ -93,8 +93,8 @@ sub places
 		FROM instaid.shards}) || '-' } $old, $new;
 }
 
-# The shell command that kills a server, and what starts it again
-# with its processes: one that creates a slot does not see that the postmaster is gone
+# The shell command that kills a server with its processes, since one that creates a slot does
+# not see that the postmaster is gone; and what starts the server again
 sub kill_server
 {
 	return 'p=$(head -n 1 ' . $_[0]->data_dir . '/postmaster.pid);'
