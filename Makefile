@@ -16,7 +16,9 @@
 #   make sql-edition-restore-list DUMP=...  lists what of a dump of the extension it can restore
 #   make bench-instructions  the instructions that an ID takes, against those stored
 #
-# SOURCES=no builds without libpq, and so without tickets that have a source, and without instaid-move.
+# This is the extension instaid.  all, install, installcheck, uninstall and clean also do their work
+# in tickets/ and adopt/, the extensions instaid_tickets and instaid_adopt, and in move/, the program
+# instaid-move.  tickets/ and move/ need libpq: TICKETS=no and MOVE=no leave them out.
 # Builds in the source tree, or elsewhere with "make -f /path/to/Makefile".
 
 PG_CONFIG ?= pg_config
@@ -24,48 +26,94 @@ PG_CONFIG ?= pg_config
 EXTENSION = instaid
 MODULE_big = instaid
 OBJS = \
-	src/common.o \
+	src/arguments.o \
+	src/declaration.o \
+	src/execute_as.o \
+	src/fields.o \
+	src/generator.o \
+	src/id_sequence.o \
 	src/instaid.o \
-	src/sequence.o \
-	src/ids/arguments.o \
-	src/ids/declaration.o \
-	src/ids/execute_as.o \
-	src/ids/fields.o \
-	src/ids/generator.o \
-	src/ids/id_sequence.o \
-	src/ids/language.o \
-	src/ids/next_id.o \
-	src/ids/session.o \
-	src/ids/settled.o \
-	src/ids/shards.o \
-	src/ids/text_forms.o \
-	src/tickets/autocreate.o \
-	src/tickets/sources.o \
-	src/tickets/tickets.o \
-	$(BOTH)
-DATA = $(notdir $(wildcard $(srcdir_of_makefile)instaid--*.sql))
+	src/language.o \
+	src/next_id.o \
+	src/session.o \
+	src/settled.o \
+	src/shards.o \
+	src/text_forms.o \
+	src/common/common.o \
+	src/common/relation.o \
+	src/common/sequence.o
+DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"
 
-REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze adopt ranges partitions audit settled tickets metrics sanity
-ISOLATION = order create_shard create_partitions alter dropped freeze deadlock last_tick adopt renumber audit settled tickets
+REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze adopt ranges partitions audit settled metrics sanity
+ISOLATION = order create_shard create_partitions alter dropped freeze deadlock last_tick adopt renumber audit settled
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
 EXTRA_CLEAN = test/results test/regression.diffs test/regression.out
 
 srcdir_of_makefile := $(dir $(firstword $(MAKEFILE_LIST)))
-include $(srcdir_of_makefile)src/library.mk
+top := $(abspath $(srcdir_of_makefile))
 
-# PGXS builds one library for each Makefile.  SOURCES=no leaves out what needs libpq.
-ifneq ($(SOURCES),no)
-ifneq ($(PGXS),)
-all install uninstall clean: %: sources-%
-sources-all sources-install sources-uninstall sources-clean: sources-%:
-	@$(MAKE) -f $(srcdir_of_makefile)Makefile.sources $*
-# after the objects that both libraries contain
-sources-all: all-lib
-sources-install: sources-all
-.PHONY: sources-all sources-install sources-uninstall sources-clean
+# PostgreSQL 15 lets libraries see each other's functions, and the first of a name serves all
+SHLIB_EXPORTS = src/exports.txt
+
+# the version is written in the control file only
+EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(srcdir_of_makefile)instaid.control)
+PG_CPPFLAGS = -DINSTAID_VERSION='"$(EXTVERSION)"' -I$(srcdir)/src -I$(srcdir)/src/common
+# the server's headers are not ours to warn about
+PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
+
+# PGXS of a server that was built in its own source tree does not set VPATH for ours
+ifneq ($(srcdir_of_makefile),./)
+VPATH = $(srcdir_of_makefile)
+# make would take these for the objects of this build
+ifneq ($(and $(wildcard $(srcdir_of_makefile)src/instaid.o),$(filter all install,$(or $(MAKECMDGOALS),all))),)
+$(error The source tree has been built: run make clean in it, and then build elsewhere)
 endif
+endif
+
+# pg_config names PGXS even where it is not installed
+PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
+
+ifneq ($(PGXS),)
+include $(PGXS)
+
+# the headers are few enough to rebuild all for each of them, and for the version
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/common/*.h) instaid.control
+# a build outside the source tree starts with an empty directory
+$(OBJS) $(OBJS:.o=.bc) src/exports.list: | $(CURDIR)/src/common
+$(CURDIR)/src/common:
+	mkdir -p $@
+
+# the other doors
+DOORS = adopt $(if $(filter no,$(TICKETS)),,tickets) $(if $(filter no,$(MOVE)),,move)
+ifneq ($(filter tickets move,$(DOORS)),)
+ifeq ($(wildcard $(libpq_srcdir)/libpq-fe.h)$(filter clean uninstall,$(MAKECMDGOALS)),)
+$(error instaid_tickets and instaid-move need the development files of libpq; without them, make TICKETS=no MOVE=no)
+endif
+endif
+all: $(DOORS:%=all-%)
+install: $(DOORS:%=install-%)
+uninstall: $(DOORS:%=uninstall-%)
+clean: $(DOORS:%=clean-%)
+# files that are named on the command line are those of instaid
+ifeq ($(filter command%,$(origin REGRESS) $(origin ISOLATION)),)
+installcheck: $(patsubst %,installcheck-%,$(filter-out move,$(DOORS)))
+endif
+in_door = +@mkdir -p $* && $(MAKE) -C $* -f $(top)/$*/Makefile $(@:-$*=) $(if $(VPATH),VPATH=$(top)/$*)
+all-%:
+	$(in_door)
+install-%:
+	$(in_door)
+uninstall-%:
+	$(in_door)
+clean-%:
+	$(in_door)
+installcheck-%:
+	$(in_door)
+else
+all install installcheck uninstall clean:
+	@echo "$(PG_CONFIG) not found, or its PostgreSQL has no development files: install PostgreSQL's development package, or set PG_CONFIG" >&2; exit 1
 endif
 
 # its parts are in extension/, and what it shares with the SQL edition in common/

@@ -721,7 +721,7 @@ DECLARE
     other record;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    IF schema_name ~ '^(instaid|instaid_sql|instaid_tickets|information_schema|pg_.*)$' THEN
+    IF schema_name ~ '^(instaid|instaid_sql|information_schema|pg_.*)$' THEN
         RAISE reserved_name USING MESSAGE = format('schema %I cannot be a shard', schema_name),
             DETAIL = 'It belongs to the extension or the server.', HINT = 'Choose another schema.';
     END IF;
@@ -1014,380 +1014,15 @@ CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE RETURN instaid._set_frozen(schema_name, false);
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS 'let a frozen shard issue IDs again';
 
----- Tickets ----
+---- Positions and metrics ----
 
--- It belongs to the owner of the schema instaid, because a superuser's statements name its parts.
--- An empty one, as tools that dump a schema create first, is replaced.
-DO $$
-DECLARE
-    owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
-    installer CONSTANT regrole := (SELECT extowner FROM pg_extension WHERE extname = 'instaid');
-    old CONSTANT pg_namespace := (SELECT n FROM pg_namespace AS n
-                                  WHERE n.nspname = 'instaid_tickets');
-    is_empty CONSTANT boolean := NOT EXISTS (
-        SELECT FROM pg_depend WHERE (refclassid, refobjid) = ('pg_namespace'::regclass, old.oid));
-BEGIN
-    IF is_empty AND (old.nspowner = installer
-                     OR (SELECT rolsuper FROM pg_roles WHERE oid = old.nspowner)) THEN
-        DROP SCHEMA instaid_tickets;
-    ELSIF old.oid IS NOT NULL THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'schema "instaid_tickets" already exists',
-            DETAIL = CASE WHEN NOT is_empty THEN 'It is not empty.'
-                          ELSE format('It belongs to role %s.', old.nspowner::regrole) END,
-            HINT = 'Rename or drop it, and create the extension again.';
-    END IF;
-    EXECUTE format('CREATE SCHEMA instaid_tickets AUTHORIZATION %s', owner);
-END $$;
-COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, a sequence each, or a foreign table';
-
-CREATE FUNCTION instaid.next_ticket(name text) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_next_ticket';
-COMMENT ON FUNCTION instaid.next_ticket(text) IS 'the next value of a ticket, which is never '
-'issued again; needs USAGE or UPDATE on its sequence, or UPDATE on its foreign table';
-
-CREATE FUNCTION instaid.lease_ticket(name text, count bigint,
-                                     OUT first bigint, OUT last bigint, OUT increment bigint)
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lease_ticket';
-COMMENT ON FUNCTION instaid.lease_ticket IS 'the next count values of a ticket, from first to '
-'last by increment, which are never issued again; needs USAGE or UPDATE on its sequence';
-
-CREATE FUNCTION instaid.ticket_sequence(name text, missing_ok boolean DEFAULT false)
-    RETURNS regclass
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_ticket_sequence';
-COMMENT ON FUNCTION instaid.ticket_sequence IS 'the sequence of a ticket, or the foreign table of '
-'one with a source, for GRANT and ALTER; if there is none, null with missing_ok, or else an error';
-
--- The validator of the foreign-data wrapper instaid.
-CREATE FUNCTION instaid._check_options(options text[], catalog oid) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF catalog <> 'pg_foreign_table'::regclass THEN
-        PERFORM postgresql_fdw_validator(options, catalog);
-    ELSIF array_to_string(options, ',') !~ '^(step=[0-9]{1,10})?$'
-          OR substr(options[1], 6)::bigint NOT BETWEEN 1 AND 2147483647 THEN
-        RAISE fdw_invalid_option_name USING
-            MESSAGE = format('invalid option %L', array_to_string(options, ',')),
-            DETAIL = 'A ticket with a source has one option, step, from 1 to 2147483647.';
-    END IF;
-END $$;
-
--- A ticket with a source is a foreign table on its server, which nobody reads or writes.
-CREATE FOREIGN DATA WRAPPER instaid VALIDATOR instaid._check_options;
-COMMENT ON FOREIGN DATA WRAPPER instaid IS 'the servers that issue values of tickets';
-
--- The position of a ticket, for the view instaid.tickets; with a source, also its servers, and
--- whether the library instaid_sources is preloaded, as it must be.
-CREATE FUNCTION instaid._ticket_state(
-    ticket regclass, OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean,
-    OUT source text, OUT step bigint, OUT is_preloaded boolean)
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_ticket_state';
-
-CREATE VIEW instaid.tickets AS
-    -- in numeric, because any sequence can be there
-    SELECT c.relname AS name,
-           (CASE WHEN q.seqincrement > 0
-                 THEN mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement,
-                          q.seqincrement) + 1 END)::bigint AS server,
-           CASE WHEN q.seqincrement > 0 THEN q.seqincrement END AS servers,
-           COALESCE(q.seqcache, s.step) AS step, s.last_value, s.values_left, s.off_stripe,
-           s.source, c.oid::regclass AS sequence
-    FROM pg_catalog.pg_namespace AS n
-         -- no index of pg_class has the schema
-         JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_namespace'::regclass
-              AND d.refobjid = n.oid AND d.classid = 'pg_catalog.pg_class'::regclass
-         JOIN pg_catalog.pg_class AS c ON c.oid = d.objid AND c.relkind IN ('S', 'f')
-         LEFT JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = c.oid
-         CROSS JOIN LATERAL instaid._ticket_state(c.oid) AS s
-    WHERE n.nspname = 'instaid_tickets'
-      AND (c.relkind = 'S' OR s.source IS NOT NULL
-           -- a further server of another one
-           AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid));
-COMMENT ON VIEW instaid.tickets IS 'the tickets of this database; last_value, values_left and '
-'off_stripe need USAGE or SELECT on the sequence, or membership in pg_read_all_stats';
-
--- Segments in shared memory; see the view instaid.segments.
-CREATE FUNCTION instaid._segment_state() RETURNS TABLE (
-    ticket regclass, state text, next_value bigint, last_value bigint, values_left bigint,
-    spare_first bigint, spare_last bigint, spare_left bigint, waits bigint, refills bigint,
-    segment_size bigint, server text, refilled_at timestamptz, refill_us bigint, failures bigint,
-    failed_at timestamptz, failure text)
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_segment_state';
-
-CREATE VIEW instaid.segments AS
-    SELECT c.relname AS name, s.state, s.segment_size, s.next_value, s.last_value, s.values_left,
-           s.spare_first, s.spare_last, s.spare_left, s.server, s.refills, s.refilled_at,
-           s.refill_us * '1 microsecond'::interval AS refill_duration, s.waits, s.failures,
-           s.failed_at, s.failure, s.ticket AS sequence
-    FROM instaid._segment_state() AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.ticket;
-COMMENT ON VIEW instaid.segments IS 'the tickets that have a source and are in use; only those on '
-'which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
-
--- Keep others from creating a ticket of this name until the transaction ends.
-CREATE FUNCTION instaid._lock_ticket_name(name text) RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_lock_ticket_name';
-
-CREATE FUNCTION instaid.create_ticket(name text, server integer DEFAULT 1,
-                                      servers integer DEFAULT 1, start bigint DEFAULT 1,
-                                      step integer DEFAULT 1, data_type regtype DEFAULT 'bigint',
-                                      source text[] DEFAULT NULL) RETURNS regclass
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    is_citus_worker boolean;
-    first numeric;
-    odd record;
-    part text;
-    n integer := 1;
-BEGIN
-    PERFORM instaid._check_new_ticket(name, server, servers, start, step, data_type);
-    -- only superusers create anything in pg_catalog
-    IF to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL THEN
-        EXECUTE 'SELECT groupid <> 0 FROM pg_catalog.pg_dist_local_group' INTO is_citus_worker;
-    END IF;
-    IF source IS NOT NULL AND (server <> 1 OR servers <> 1 OR start <> 1) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('ticket %I cannot have a source and a server or start', name),
-            DETAIL = format('The server is %s of %s; the start is %s.', server, servers, start),
-            HINT = 'Set INCREMENT and START of the sequences on the servers of the source.';
-    ELSIF source IS NULL AND servers = 1 AND is_citus_worker THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %I cannot be created on a worker of Citus', name),
-            DETAIL = 'It would issue the values of the other nodes.',
-            HINT = 'Create it on the coordinator, and use it there, or on each node with a server'
-                   ' of its own and the number of all nodes as servers.';
-    END IF;
-    -- Two sessions cannot both find a name free; autocreate.c waits for the same lock.
-    PERFORM instaid._lock_ticket_name(name);
-    IF instaid.ticket_sequence(name, missing_ok => true) IS NOT NULL THEN
-        RAISE duplicate_table USING MESSAGE = format('ticket %I already exists', name),
-            HINT = format('To use it: SELECT instaid.next_ticket(%L); to begin again, drop it with'
-                          ' drop_ticket(), or choose another name.', name);
-    END IF;
-    IF source IS NULL THEN
-        -- the smallest value in the stripe of the server that is not below start
-        first := start + mod(mod(server - start::numeric, servers) + servers, servers);
-        EXECUTE format('CREATE SEQUENCE instaid_tickets.%I AS %s INCREMENT BY %s START WITH %s'
-                       ' CACHE %s', name, data_type, servers, first, step);
-        -- with UPDATE, which default privileges can give, another role could set it back
-        EXECUTE format('REVOKE UPDATE ON SEQUENCE instaid_tickets.%I FROM %s', name,
-                       instaid._default_grantees());
-    ELSE
-        -- arrays can have other dimensions and bounds
-        source := ARRAY(SELECT unnest(source));
-        IF cardinality(source) NOT BETWEEN 1 AND 16 OR array_position(source, NULL) IS NOT NULL
-           OR cardinality(source) > (SELECT count(DISTINCT u) FROM unnest(source) AS u) THEN
-            RAISE invalid_parameter_value USING
-                MESSAGE = format('%s cannot be the source of a ticket', left(source::text, 200)),
-                DETAIL = 'A source is an array of 1 to 16 different names of foreign servers.';
-        END IF;
-        PERFORM instaid._check_name('server', u) FROM unnest(source) AS u;
-        SELECT u.name, w.fdwname INTO odd
-        FROM unnest(source) AS u (name) LEFT JOIN pg_foreign_server AS s ON s.srvname = u.name
-             LEFT JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw
-        WHERE w.fdwname IS DISTINCT FROM 'instaid' LIMIT 1;
-        IF FOUND THEN
-            RAISE EXCEPTION USING ERRCODE = CASE WHEN odd.fdwname IS NULL THEN 'undefined_object'
-                                                 ELSE 'wrong_object_type' END,
-                MESSAGE = format('server %I cannot be the source of a ticket', odd.name),
-                DETAIL = COALESCE('Its wrapper is ' || quote_ident(odd.fdwname) || '.',
-                                  'It does not exist.'),
-                HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER instaid.';
-        END IF;
-        EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I (value %s) SERVER %I'
-                       ' OPTIONS (step %L)', name, data_type, source[1], step);
-        -- Each further server has a table that inherits.  A renamed ticket's keep the old name.
-        FOR i IN 2 .. cardinality(source) LOOP
-            LOOP
-                n := n + 1;
-                IF n > 999 THEN
-                    RAISE duplicate_table USING
-                        MESSAGE = format('no name is free for server %I of ticket %I', source[i],
-                                         name),
-                        DETAIL = format('%I to %I are taken.', name || '@002', name || '@999'),
-                        HINT = 'Drop what has these names in the schema instaid_tickets, or choose'
-                               ' another name.';
-                END IF;
-                part := name || to_char(n, '"@"FM000');
-                PERFORM instaid._check_name('foreign table', part);
-                EXIT WHEN to_regclass(format('instaid_tickets.%I', part)) IS NULL;
-            END LOOP;
-            EXECUTE format('CREATE FOREIGN TABLE instaid_tickets.%I ()'
-                           ' INHERITS (instaid_tickets.%I) SERVER %I', part, name, source[i]);
-        END LOOP;
-        IF NOT (instaid._ticket_state(instaid.ticket_sequence(name))).is_preloaded THEN
-            RAISE WARNING USING
-                MESSAGE = format('ticket %I has a source, and the library instaid_sources is not'
-                                 ' preloaded', name),
-                DETAIL = 'next_ticket() fails until it is.',
-                HINT = 'Install instaid_sources if this server lacks it, add it to'
-                       ' shared_preload_libraries, and restart the server.';
-        END IF;
-    END IF;
-    EXECUTE format('COMMENT ON %s instaid_tickets.%I IS %L',
-                   CASE WHEN source IS NULL THEN 'SEQUENCE' ELSE 'FOREIGN TABLE' END, name,
-                   'a ticket of instaid: use instaid.next_ticket()');
-    RETURN instaid.ticket_sequence(name);
-END $$;
-COMMENT ON FUNCTION instaid.create_ticket(text, int, int, bigint, int, regtype, text[]) IS
-'create a ticket: values from start on, server modulo servers, or those of foreign servers';
-
----- Tickets and their servers ----
-
--- What create_ticket() and restripe_ticket() check.
-CREATE FUNCTION instaid._check_ticket_server(server integer, servers integer)
-    RETURNS void
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF server NOT BETWEEN 1 AND servers THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('server %s is out of range', server),
-            DETAIL = format('A server is between 1 and the number of servers, %s, which must be at'
-                            ' least 1.', servers);
-    END IF;
-END $$;
-
--- What create_ticket() of both editions checks.
-CREATE FUNCTION instaid._check_new_ticket(name text, server integer, servers integer,
-                                          start bigint, step integer, data_type regtype)
-    RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM instaid._check_no_nulls('create_ticket', json_build_object(
-        'name', name, 'server', server, 'servers', servers, 'start', start, 'step', step,
-        'data_type', data_type));
-    -- refuses what is no name, before any message repeats it
-    PERFORM instaid.ticket_sequence(name, missing_ok => true);
-    PERFORM instaid._check_ticket_server(server, servers);
-    IF data_type NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('type %s cannot be the type of a ticket', data_type),
-            DETAIL = 'A ticket is smallint, integer or bigint.';
-    ELSIF start < 1 THEN
-        RAISE numeric_value_out_of_range USING MESSAGE = format('start %s is out of range', start),
-            DETAIL = 'Tickets begin at 1 or above.';
-    ELSIF step < 1 THEN
-        RAISE numeric_value_out_of_range USING MESSAGE = format('step %s is out of range', step),
-            DETAIL = 'A step is at least 1.';
-    END IF;
-END $$;
-
-CREATE FUNCTION instaid.drop_ticket(name text) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    ticket regclass := instaid.ticket_sequence(name);
-BEGIN
-    IF EXISTS (SELECT FROM pg_class WHERE oid = ticket AND relkind = 'f') THEN
-        EXECUTE (SELECT 'DROP FOREIGN TABLE ' || string_agg(d.relid::regclass::text, ', ')
-                 FROM instaid._descendants(ticket) AS d);
-    ELSE
-        EXECUTE format('DROP SEQUENCE instaid_tickets.%I', name);
-    END IF;
-END $$;
-COMMENT ON FUNCTION instaid.drop_ticket(text) IS 'drop a ticket; a new one begins again';
-
--- Keep other sessions from taking values of a ticket until the transaction ends; needs to own it.
-CREATE FUNCTION instaid._lock_ticket(name text, how text DEFAULT 'NO CYCLE')
-    RETURNS regclass
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    sequence regclass;
-    locked regclass;
-    step bigint;
-BEGIN
-    LOOP
-        sequence := instaid.ticket_sequence(name);
-        SELECT q.seqincrement INTO step FROM pg_sequence AS q WHERE q.seqrelid = sequence;
-        IF step < 0 THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('sequence %s cannot serve as a ticket', sequence),
-                DETAIL = format('Its INCREMENT is %s; it must count up.', step),
-                HINT = format('Its owner can set it right with ALTER SEQUENCE %s.', sequence);
-        ELSIF step IS NULL THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('ticket %s has its values from a source', sequence),
-                DETAIL = 'There is nothing to guard or to restripe here.',
-                HINT = 'Guard and restripe the ticket at each server of its source.';
-        END IF;
-        EXIT WHEN sequence = locked;
-        -- This waits for all transactions that have taken values.  The statement has the name,
-        -- because a regclass whose sequence is dropped meanwhile is printed as a number.
-        EXECUTE format('ALTER SEQUENCE instaid_tickets.%I %s', name, how);
-        locked := sequence;
-    END LOOP;
-    RETURN sequence;
-END $$;
-
-CREATE FUNCTION instaid.guard_ticket(name text, boundary bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    sequence regclass := instaid._lock_ticket(name);
-    stands_at bigint;
-    last_of_type bigint;
-    guard bigint;
-BEGIN
-    EXECUTE format('SELECT last_value FROM instaid_tickets.%I', name) INTO stands_at;
-    SELECT GREATEST(stands_at, start_value), maximum_value,
-           CASE data_type WHEN 'smallint'::regtype THEN 32767
-                          WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
-    INTO stands_at, guard, last_of_type FROM pg_sequence_parameters(sequence);
-    IF boundary < stands_at THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %I has gone past boundary %s', name, boundary),
-            DETAIL = format('It stands at %s.', stands_at),
-            HINT = 'Choose a boundary above the last value of every server, for all of them.';
-    ELSIF boundary < 2 OR boundary >= last_of_type THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('boundary %s is out of range', boundary),
-            DETAIL = format('It must be at least 2 and less than %s, the end of the type.',
-                            last_of_type);
-    ELSIF boundary > guard THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %I is guarded at %s already', name, guard),
-            DETAIL = 'A server that was restriped at that boundary issues values above it.',
-            HINT = format('If no server was, remove the guard on every server, and guard the'
-                          ' ticket again: ALTER SEQUENCE %s NO MAXVALUE;', sequence);
-    END IF;
-    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I MAXVALUE %s', name, boundary);
-END $$;
-COMMENT ON FUNCTION instaid.guard_ticket IS 'let a ticket issue no value above boundary, or '
-'refuse if it has: the first step to change the number of servers, on all; needs to own it';
-
-CREATE FUNCTION instaid.restripe_ticket(name text, server integer, servers integer,
-                                        boundary bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    guard bigint;
-BEGIN
-    PERFORM instaid._check_ticket_server(server, servers);
-    guard := (pg_sequence_parameters(instaid._lock_ticket(name))).maximum_value;
-    IF mod(boundary, servers) <> 0 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('boundary %s is not a multiple of %s', boundary, servers),
-            DETAIL = 'The values of each server must begin right above the boundary.',
-            HINT = format('The next multiple is %s; guard the ticket there on every server.',
-                          boundary + servers::numeric - mod(boundary, servers));
-    ELSIF guard <> boundary THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ticket %I is not guarded at %s', name, boundary),
-            DETAIL = format('Its MAXVALUE is %s. A server without the guard could issue values'
-                            ' above the boundary that belong to another server now.', guard),
-            HINT = format('First, on every server that has the ticket:'
-                          ' SELECT instaid.guard_ticket(%L, %s);', name, boundary);
-    END IF;
-    EXECUTE format('ALTER SEQUENCE instaid_tickets.%I INCREMENT BY %s NO MAXVALUE START WITH %s'
-                   ' RESTART', name, servers, boundary + server);
-END $$;
-COMMENT ON FUNCTION instaid.restripe_ticket IS 'let a ticket that is guarded at boundary, a '
-'multiple of servers, continue above it, as server number server of servers; needs to own it';
-
--- The last ID of a sequence, or, without an epoch, its last value; null if there is none, or if it
--- was not read.  One that setval() took past the end of the format stands there.
+-- The last ID of a sequence; null if there is none, or if it was not read.  One that setval() took
+-- past the end of the format stands there.
 CREATE FUNCTION instaid._position(sequence regclass, shard_id integer, epoch timestamptz,
                                   OUT last bigint, OUT is_read boolean)
     LANGUAGE sql VOLATILE PARALLEL RESTRICTED
 BEGIN ATOMIC
-    SELECT CASE WHEN epoch IS NULL THEN s.last_value
-                WHEN s.last_value > 0 AND COALESCE(s.issued_at, 'infinity') >= epoch
+    SELECT CASE WHEN s.last_value > 0 AND COALESCE(s.issued_at, 'infinity') >= epoch
                 THEN instaid.make_id(
                     LEAST(s.issued_at, instaid.extract_timestamp(9223372036854775807, epoch)),
                     shard_id, s.last_value, epoch) END, s.is_read
@@ -1420,28 +1055,21 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
                count(p.schema_name) OVER (PARTITION BY p.sequence) AS shards,
-               COALESCE(p.last, p.at_least) AS position,
+               COALESCE(p.last, 0) AS position,
                -- any role may declare a shard with a sequence of another one, but not put it there
                pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
                OR n.oid = p.schema AND n.nspowner = p.owner AS is_theirs
-        FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch, 0 AS at_least,
+        FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch,
                      i.last, i.is_read, d.proowner AS owner, d.pronamespace AS schema
               FROM instaid._list_shards() AS s JOIN pg_proc AS d ON d.oid = s.declaration
                    CROSS JOIN LATERAL instaid._shard_sequences(s.schema_name)
                                       WITH ORDINALITY AS q (sequence, place)
                    CROSS JOIN LATERAL instaid._position(q.sequence, s.shard_id, s.epoch) AS i
               UNION ALL
-              SELECT NULL, false, l.sequence, 1, instaid.default_epoch(), 0, i.last, i.is_read,
+              SELECT NULL, false, l.sequence, 1, instaid.default_epoch(), i.last, i.is_read,
                      l.owner, NULL
               FROM instaid._lone_sequences AS l CROSS JOIN LATERAL instaid._position(
-                       l.sequence, 0, instaid.default_epoch()) AS i
-              UNION ALL
-              -- restripe_ticket() sets START, and values below it have been issued
-              SELECT NULL, false, t.sequence, 1, NULL, GREATEST(q.seqstart, 1) - 1, i.last,
-                     i.is_read, NULL, NULL
-              FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
-                   CROSS JOIN LATERAL instaid._position(t.sequence, NULL, NULL) AS i
-              WHERE q.seqincrement > 0) AS p JOIN pg_class AS c ON c.oid = p.sequence
+                       l.sequence, 0, instaid.default_epoch()) AS i) AS p JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         ORDER BY p.schema_name, p.place, c.relname
     LOOP
@@ -1462,7 +1090,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
         END IF;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION instaid.dump_positions IS 'statements that let shards and tickets of another '
+COMMENT ON FUNCTION instaid.dump_positions IS 'statements that let shards of another '
 'state of this database go on above those of this one, and freeze the shards that are frozen here';
 
 -- Only warnings: neither an error nor another's lock keeps psql from running the next statement.
@@ -1474,7 +1102,6 @@ CREATE FUNCTION instaid.restore_position(
 DECLARE
     sequence regclass;
     options record;
-    value numeric;
     detail text;
     hint text;
 BEGIN
@@ -1487,34 +1114,13 @@ BEGIN
         RAISE undefined_object USING MESSAGE = 'it does not exist',
             DETAIL = 'No sequence has this name here.',
             HINT = 'If it has another name here, repeat the call with that name.';
-    ELSIF epoch IS NOT NULL THEN
+    ELSE
         -- A shard that is frozen here can stand lower, and stays frozen.  Nobody sees it thawed.
         frozen := frozen OR options.seqmax < instaid.min_id('infinity')
                   AND (SELECT s.frozen FROM instaid._find_shard(shard) AS s);
         PERFORM instaid.thaw_shard(shard) WHERE frozen;
         PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
         PERFORM instaid.freeze_shard(shard) WHERE frozen;
-    ELSE
-        -- This only waits for all who have taken values: setval() would undo their nextval().
-        EXECUTE format('ALTER SEQUENCE %s CACHE %s', sequence, options.seqcache);
-        SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p WHERE p.increment > 0;
-        -- the first value from there on that is this server's, or else the last one
-        value := LEAST(last + mod(mod(options.start_value - last::numeric, options.increment)
-                                  + options.increment, options.increment),
-                       options.maximum_value - mod(options.maximum_value - options.start_value,
-                                                   options.increment));
-        -- A sequence that was never called can have been RESTARTed.  nextval() says where.
-        PERFORM setval(sequence, GREATEST(value, COALESCE(
-            pg_sequence_last_value(sequence), nextval(sequence)))::bigint)
-        WHERE last >= options.start_value;
-        IF last > options.maximum_value THEN
-            -- no error, which would undo setval()
-            RAISE WARNING USING ERRCODE = 'numeric_value_out_of_range',
-                MESSAGE = format('position of sequence %s not restored: it ends at %s, before %s',
-                                 sequence_name, options.maximum_value, last),
-                DETAIL = 'It is at its end now.',
-                HINT = 'Give it a type or a MAXVALUE with room, and repeat the call.';
-        END IF;
     END IF;
 EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
@@ -1523,21 +1129,15 @@ EXCEPTION WHEN OTHERS THEN
         DETAIL = COALESCE(NULLIF(detail, ''), 'It stays where it is.'),
         HINT = COALESCE(NULLIF(hint, ''), 'Correct the cause, and repeat the call.');
 END $$;
-COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence go on above an ID, or, without an '
-'epoch, a ticket above a value; freeze its shard; a warning if that cannot be done';
+COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence go on above an ID; freeze its '
+'shard; a warning if that cannot be done';
 
--- What the view metrics has besides shards and tickets.
--- Load can add 64 ms to the drift, and a crash a second.  _segment_state() loads the library,
--- which defines the setting.
-CREATE VIEW instaid._edition_metrics AS
-    SELECT EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
-                              + '1064 ms')::double precision AS drift_limit_seconds,
-           COALESCE(sum(e.failures), 0)::bigint AS failed_refills,
-           count(*) FILTER (WHERE e.is_failing) AS failing_tickets,
-           count(*) FILTER (WHERE e.is_failing AND e.values_left = 0 AND e.spare_left = 0)
-               AS empty_tickets
-    FROM (SELECT *, failed_at > COALESCE(refilled_at, '-infinity') AS is_failing
-          FROM instaid.segments) AS e;
+-- Load can add 64 ms to the drift, and a crash a second.  _list_shards() has loaded what defines
+-- the setting.
+CREATE FUNCTION instaid._drift_limit() RETURNS double precision
+    LANGUAGE sql STABLE PARALLEL RESTRICTED
+    RETURN EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
+                              + '1064 ms')::double precision;
 
 ---- Monitoring ----
 
@@ -1546,7 +1146,7 @@ CREATE VIEW instaid._edition_metrics AS
 CREATE VIEW instaid.metrics_by_owner AS
     SELECT pg_catalog.pg_get_userbyid(s.owner) AS owner, s.shards, s.frozen_shards, s.unreadable,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
-           CASE WHEN s.age < 0 THEN s.newest_shard END AS drift_shard, e.drift_limit_seconds,
+           CASE WHEN s.age < 0 THEN s.newest_shard END AS drift_shard, instaid._drift_limit() AS drift_limit_seconds,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
            EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
                AS expiry_seconds, s.expiry_shard
@@ -1575,34 +1175,21 @@ CREATE VIEW instaid.metrics_by_owner AS
                            -- null if it was dropped since the snapshot
                            THEN has_sequence_privilege(p.proowner, c.oid, 'USAGE, UPDATE')
                                 IS NOT FALSE END) AS h
-          GROUP BY h.owner) AS s
-         CROSS JOIN instaid._edition_metrics AS e;
+          GROUP BY h.owner) AS s;
 COMMENT ON VIEW instaid.metrics_by_owner IS 'the shards of each role, for a monitoring system; as '
 'metrics, it counts as unreadable what the role does not see';
 
 CREATE VIEW instaid.metrics AS
-    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
-           s.drift_seconds, s.drift_shard, e.drift_limit_seconds, s.last_id_seconds,
-           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, e.failed_refills,
-           e.failing_tickets, e.empty_tickets
-    FROM (SELECT COALESCE(sum(o.shards), 0)::bigint AS shards,
-                 COALESCE(sum(o.frozen_shards), 0)::bigint AS frozen_shards,
-                 COALESCE(sum(o.unreadable), 0)::bigint AS unreadable,
-                 max(o.drift_seconds) AS drift_seconds,
-                 (array_agg(o.drift_shard ORDER BY o.drift_seconds DESC NULLS LAST))[1]
-                     AS drift_shard,
-                 min(o.last_id_seconds) AS last_id_seconds,
-                 min(o.expiry_seconds) AS expiry_seconds
-          FROM instaid.metrics_by_owner AS o) AS s
-         CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
-                            (array_agg(name ORDER BY values_left, name)
-                             FILTER (WHERE values_left IS NOT NULL))[1] AS ticket,
-                            count(*) FILTER (WHERE COALESCE(values_left::text, source) IS NULL)
-                                AS unreadable
-                     FROM instaid.tickets) AS t
-         CROSS JOIN instaid._edition_metrics AS e;
+    SELECT COALESCE(sum(o.shards), 0)::bigint AS shards,
+           COALESCE(sum(o.frozen_shards), 0)::bigint AS frozen_shards,
+           COALESCE(sum(o.unreadable), 0)::bigint AS unreadable,
+           max(o.drift_seconds) AS drift_seconds,
+           (array_agg(o.drift_shard ORDER BY o.drift_seconds DESC NULLS LAST))[1] AS drift_shard,
+           instaid._drift_limit() AS drift_limit_seconds,
+           min(o.last_id_seconds) AS last_id_seconds, min(o.expiry_seconds) AS expiry_seconds
+    FROM instaid.metrics_by_owner AS o;
 COMMENT ON VIEW instaid.metrics IS 'one row for a monitoring system; it leaves out what the role '
-'does not see in the views shards and tickets, and counts it as unreadable';
+'does not see in the view shards, and counts it as unreadable';
 
 ---- Knowing before it breaks ----
 
@@ -1835,19 +1422,7 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
                   WHERE k.contypid = t.oid AND k.contype = 'c' AND k.convalidated)))
       AND NOT EXISTS (SELECT FROM pg_depend AS d
                       WHERE d.classid = 'pg_type'::regclass AND d.objid = t.oid
-                        AND d.refclassid = 'pg_cast'::regclass)
-    UNION ALL
-    -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
-    SELECT f.code, f.severity, format('instaid_tickets.%I', t.name), f.problem, f.cure
-    FROM instaid.tickets AS t CROSS JOIN LATERAL instaid._ticket_state(t.sequence) AS s
-         CROSS JOIN LATERAL (VALUES
-        ('ticket_off_stripe', 'warning', t.off_stripe, 'stands at a value of another server',
-         format('SELECT instaid.next_ticket(%L);', t.name)),
-        ('not_preloaded', 'error', NOT s.is_preloaded,
-         'has a source, and the library instaid_sources is not preloaded: next_ticket() fails',
-         'Install instaid_sources if this server lacks it, add it to shared_preload_libraries, and'
-         ' restart the server.'))
-        AS f (code, severity, applies, problem, cure) WHERE f.applies;
+                        AND d.refclassid = 'pg_cast'::regclass);
 
 ---- Findings of audit() ----
 
@@ -2170,23 +1745,6 @@ CREATE VIEW instaid._sequence_findings (code, severity, object, problem, cure) A
          format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', q.name, r.names)))
         AS f (code, severity, applies, problem, cure) WHERE f.applies;
 
--- Tickets that end, and roles that could set one back
-CREATE VIEW instaid._ticket_findings (code, severity, object, problem, cure) AS
-    SELECT 'ticket_ends', CASE t.values_left WHEN 0 THEN 'error' ELSE 'warning' END,
-           format('instaid_tickets.%I', t.name), format('has %s values left', t.values_left),
-           format('At a guard, continue with instaid.restripe_ticket(). If the columns that store'
-                  ' its values are of type bigint: ALTER SEQUENCE instaid_tickets.%I AS bigint NO'
-                  ' MAXVALUE;', t.name)
-    FROM instaid.tickets AS t WHERE t.values_left < 1000 AND t.source IS NULL AND NOT t.off_stripe
-    UNION ALL
-    SELECT 'ticket_right', 'warning', t.name,
-           format('role %s has UPDATE on it, and could set the ticket back', r.names),
-           format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', t.name, r.names)
-    FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relkind = 'S'
-         CROSS JOIN LATERAL format('instaid_tickets.%I', c.relname) AS t (name)
-         CROSS JOIN LATERAL instaid._others_with('UPDATE', c.relacl, c.relowner) AS r (names)
-    WHERE n.nspname = 'instaid_tickets' AND r.names IS NOT NULL;
-
 CREATE FUNCTION instaid.audit(OUT code text, OUT severity text, OUT object text,
                                          OUT problem text, OUT cure text) RETURNS SETOF record
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -2198,13 +1756,13 @@ BEGIN ATOMIC
            f.problem, f.cure
     FROM (SELECT f.*, count(*) OVER w, row_number() OVER (w ORDER BY f.object COLLATE "C") AS place
           FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
-                UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
+                UNION TABLE instaid._sequence_findings
                 UNION TABLE instaid._edition_findings) AS f
           WINDOW w AS (PARTITION BY f.code, f.severity, f.problem, f.cure)) AS f
     WHERE f.count <= 20 OR f.place = 1
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.code COLLATE "C";
 END;
-COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail, or will do so';
+COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs repeat or fail, or will do so';
 
 ---- What adopting and renumbering replace ----
 
@@ -3993,7 +3551,7 @@ COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs and clock
 -- Whatever role installs the extension, its objects belong to the owner of its schema, but for the
 -- node's sequence: with mere rights on it, the owner of the database could not restore its grants.
 -- Whatever default privileges grant, others have the rights that PostgreSQL itself gives to all,
--- and can use the schemas, and read the views and the position of the node's sequence.
+-- and can use the schema, and read the views and the position of the node's sequence.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -4029,7 +3587,3 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-
--- The owner of the database can create tickets, and let others do so.  Not the role that installs:
--- what the script grants stays in pg_init_privs, even if the role is dropped.
-GRANT ALL ON SCHEMA instaid_tickets TO pg_database_owner WITH GRANT OPTION;

@@ -46,7 +46,7 @@ DECLARE
     other record;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
-    IF schema_name ~ '^(instaid|instaid_sql|instaid_tickets|information_schema|pg_.*)$' THEN
+    IF schema_name ~ '^(instaid|instaid_sql|information_schema|pg_.*)$' THEN
         RAISE reserved_name USING MESSAGE = format('schema %I cannot be a shard', schema_name),
             DETAIL = 'It belongs to the extension or the server.', HINT = 'Choose another schema.';
     END IF;

@@ -319,23 +319,6 @@ CREATE OR REPLACE VIEW instaid._sequence_findings (code, severity, object, probl
          format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', q.name, r.names)))
         AS f (code, severity, applies, problem, cure) WHERE f.applies;
 
--- Tickets that end, and roles that could set one back
-CREATE OR REPLACE VIEW instaid._ticket_findings (code, severity, object, problem, cure) AS
-    SELECT 'ticket_ends', CASE t.values_left WHEN 0 THEN 'error' ELSE 'warning' END,
-           format('instaid_tickets.%I', t.name), format('has %s values left', t.values_left),
-           format('At a guard, continue with instaid.restripe_ticket(). If the columns that store'
-                  ' its values are of type bigint: ALTER SEQUENCE instaid_tickets.%I AS bigint NO'
-                  ' MAXVALUE;', t.name)
-    FROM instaid.tickets AS t WHERE t.values_left < 1000 AND t.source IS NULL AND NOT t.off_stripe
-    UNION ALL
-    SELECT 'ticket_right', 'warning', t.name,
-           format('role %s has UPDATE on it, and could set the ticket back', r.names),
-           format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', t.name, r.names)
-    FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relkind = 'S'
-         CROSS JOIN LATERAL format('instaid_tickets.%I', c.relname) AS t (name)
-         CROSS JOIN LATERAL instaid._others_with('UPDATE', c.relacl, c.relowner) AS r (names)
-    WHERE n.nspname = 'instaid_tickets' AND r.names IS NOT NULL;
-
 CREATE OR REPLACE FUNCTION instaid.audit(OUT code text, OUT severity text, OUT object text,
                                          OUT problem text, OUT cure text) RETURNS SETOF record
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -347,10 +330,10 @@ BEGIN ATOMIC
            f.problem, f.cure
     FROM (SELECT f.*, count(*) OVER w, row_number() OVER (w ORDER BY f.object COLLATE "C") AS place
           FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
-                UNION TABLE instaid._sequence_findings UNION TABLE instaid._ticket_findings
+                UNION TABLE instaid._sequence_findings
                 UNION TABLE instaid._edition_findings) AS f
           WINDOW w AS (PARTITION BY f.code, f.severity, f.problem, f.cure)) AS f
     WHERE f.count <= 20 OR f.place = 1
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.code COLLATE "C";
 END;
-COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs or tickets repeat or fail, or will do so';
+COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs repeat or fail, or will do so';

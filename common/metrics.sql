@@ -5,7 +5,7 @@
 CREATE OR REPLACE VIEW instaid.metrics_by_owner AS
     SELECT pg_catalog.pg_get_userbyid(s.owner) AS owner, s.shards, s.frozen_shards, s.unreadable,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
-           CASE WHEN s.age < 0 THEN s.newest_shard END AS drift_shard, e.drift_limit_seconds,
+           CASE WHEN s.age < 0 THEN s.newest_shard END AS drift_shard, instaid._drift_limit() AS drift_limit_seconds,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
            EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
                AS expiry_seconds, s.expiry_shard
@@ -34,31 +34,18 @@ CREATE OR REPLACE VIEW instaid.metrics_by_owner AS
                            -- null if it was dropped since the snapshot
                            THEN has_sequence_privilege(p.proowner, c.oid, 'USAGE, UPDATE')
                                 IS NOT FALSE END) AS h
-          GROUP BY h.owner) AS s
-         CROSS JOIN instaid._edition_metrics AS e;
+          GROUP BY h.owner) AS s;
 COMMENT ON VIEW instaid.metrics_by_owner IS 'the shards of each role, for a monitoring system; as '
 'metrics, it counts as unreadable what the role does not see';
 
 CREATE OR REPLACE VIEW instaid.metrics AS
-    SELECT s.shards, s.frozen_shards, s.unreadable + t.unreadable AS unreadable,
-           s.drift_seconds, s.drift_shard, e.drift_limit_seconds, s.last_id_seconds,
-           s.expiry_seconds, t.tickets, t.ticket_values_left, t.ticket, e.failed_refills,
-           e.failing_tickets, e.empty_tickets
-    FROM (SELECT COALESCE(sum(o.shards), 0)::bigint AS shards,
-                 COALESCE(sum(o.frozen_shards), 0)::bigint AS frozen_shards,
-                 COALESCE(sum(o.unreadable), 0)::bigint AS unreadable,
-                 max(o.drift_seconds) AS drift_seconds,
-                 (array_agg(o.drift_shard ORDER BY o.drift_seconds DESC NULLS LAST))[1]
-                     AS drift_shard,
-                 min(o.last_id_seconds) AS last_id_seconds,
-                 min(o.expiry_seconds) AS expiry_seconds
-          FROM instaid.metrics_by_owner AS o) AS s
-         CROSS JOIN (SELECT count(*) AS tickets, min(values_left) AS ticket_values_left,
-                            (array_agg(name ORDER BY values_left, name)
-                             FILTER (WHERE values_left IS NOT NULL))[1] AS ticket,
-                            count(*) FILTER (WHERE COALESCE(values_left::text, source) IS NULL)
-                                AS unreadable
-                     FROM instaid.tickets) AS t
-         CROSS JOIN instaid._edition_metrics AS e;
+    SELECT COALESCE(sum(o.shards), 0)::bigint AS shards,
+           COALESCE(sum(o.frozen_shards), 0)::bigint AS frozen_shards,
+           COALESCE(sum(o.unreadable), 0)::bigint AS unreadable,
+           max(o.drift_seconds) AS drift_seconds,
+           (array_agg(o.drift_shard ORDER BY o.drift_seconds DESC NULLS LAST))[1] AS drift_shard,
+           instaid._drift_limit() AS drift_limit_seconds,
+           min(o.last_id_seconds) AS last_id_seconds, min(o.expiry_seconds) AS expiry_seconds
+    FROM instaid.metrics_by_owner AS o;
 COMMENT ON VIEW instaid.metrics IS 'one row for a monitoring system; it leaves out what the role '
-'does not see in the views shards and tickets, and counts it as unreadable';
+'does not see in the view shards, and counts it as unreadable';

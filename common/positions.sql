@@ -24,28 +24,21 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
                count(p.schema_name) OVER (PARTITION BY p.sequence) AS shards,
-               COALESCE(p.last, p.at_least) AS position,
+               COALESCE(p.last, 0) AS position,
                -- any role may declare a shard with a sequence of another one, but not put it there
                pg_has_role(COALESCE(p.owner, c.relowner), c.relowner, 'USAGE')
                OR n.oid = p.schema AND n.nspowner = p.owner AS is_theirs
-        FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch, 0 AS at_least,
+        FROM (SELECT s.schema_name, s.frozen, q.sequence, q.place, s.epoch,
                      i.last, i.is_read, d.proowner AS owner, d.pronamespace AS schema
               FROM instaid._list_shards() AS s JOIN pg_proc AS d ON d.oid = s.declaration
                    CROSS JOIN LATERAL instaid._shard_sequences(s.schema_name)
                                       WITH ORDINALITY AS q (sequence, place)
                    CROSS JOIN LATERAL instaid._position(q.sequence, s.shard_id, s.epoch) AS i
               UNION ALL
-              SELECT NULL, false, l.sequence, 1, instaid.default_epoch(), 0, i.last, i.is_read,
+              SELECT NULL, false, l.sequence, 1, instaid.default_epoch(), i.last, i.is_read,
                      l.owner, NULL
               FROM instaid._lone_sequences AS l CROSS JOIN LATERAL instaid._position(
-                       l.sequence, 0, instaid.default_epoch()) AS i
-              UNION ALL
-              -- restripe_ticket() sets START, and values below it have been issued
-              SELECT NULL, false, t.sequence, 1, NULL, GREATEST(q.seqstart, 1) - 1, i.last,
-                     i.is_read, NULL, NULL
-              FROM instaid.tickets AS t JOIN pg_sequence AS q ON q.seqrelid = t.sequence
-                   CROSS JOIN LATERAL instaid._position(t.sequence, NULL, NULL) AS i
-              WHERE q.seqincrement > 0) AS p JOIN pg_class AS c ON c.oid = p.sequence
+                       l.sequence, 0, instaid.default_epoch()) AS i) AS p JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         ORDER BY p.schema_name, p.place, c.relname
     LOOP
@@ -66,7 +59,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
         END IF;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION instaid.dump_positions IS 'statements that let shards and tickets of another '
+COMMENT ON FUNCTION instaid.dump_positions IS 'statements that let shards of another '
 'state of this database go on above those of this one, and freeze the shards that are frozen here';
 
 -- Only warnings: neither an error nor another's lock keeps psql from running the next statement.
@@ -78,7 +71,6 @@ CREATE OR REPLACE FUNCTION instaid.restore_position(
 DECLARE
     sequence regclass;
     options record;
-    value numeric;
     detail text;
     hint text;
 BEGIN
@@ -91,34 +83,13 @@ BEGIN
         RAISE undefined_object USING MESSAGE = 'it does not exist',
             DETAIL = 'No sequence has this name here.',
             HINT = 'If it has another name here, repeat the call with that name.';
-    ELSIF epoch IS NOT NULL THEN
+    ELSE
         -- A shard that is frozen here can stand lower, and stays frozen.  Nobody sees it thawed.
         frozen := frozen OR options.seqmax < instaid.min_id('infinity')
                   AND (SELECT s.frozen FROM instaid._find_shard(shard) AS s);
         PERFORM instaid.thaw_shard(shard) WHERE frozen;
         PERFORM instaid.advance_past(sequence, last, epoch) WHERE last > 0;
         PERFORM instaid.freeze_shard(shard) WHERE frozen;
-    ELSE
-        -- This only waits for all who have taken values: setval() would undo their nextval().
-        EXECUTE format('ALTER SEQUENCE %s CACHE %s', sequence, options.seqcache);
-        SELECT p.* INTO options FROM pg_sequence_parameters(sequence) AS p WHERE p.increment > 0;
-        -- the first value from there on that is this server's, or else the last one
-        value := LEAST(last + mod(mod(options.start_value - last::numeric, options.increment)
-                                  + options.increment, options.increment),
-                       options.maximum_value - mod(options.maximum_value - options.start_value,
-                                                   options.increment));
-        -- A sequence that was never called can have been RESTARTed.  nextval() says where.
-        PERFORM setval(sequence, GREATEST(value, COALESCE(
-            pg_sequence_last_value(sequence), nextval(sequence)))::bigint)
-        WHERE last >= options.start_value;
-        IF last > options.maximum_value THEN
-            -- no error, which would undo setval()
-            RAISE WARNING USING ERRCODE = 'numeric_value_out_of_range',
-                MESSAGE = format('position of sequence %s not restored: it ends at %s, before %s',
-                                 sequence_name, options.maximum_value, last),
-                DETAIL = 'It is at its end now.',
-                HINT = 'Give it a type or a MAXVALUE with room, and repeat the call.';
-        END IF;
     END IF;
 EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
@@ -127,5 +98,5 @@ EXCEPTION WHEN OTHERS THEN
         DETAIL = COALESCE(NULLIF(detail, ''), 'It stays where it is.'),
         HINT = COALESCE(NULLIF(hint, ''), 'Correct the cause, and repeat the call.');
 END $$;
-COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence go on above an ID, or, without an '
-'epoch, a ticket above a value; freeze its shard; a warning if that cannot be done';
+COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence go on above an ID; freeze its '
+'shard; a warning if that cannot be done';

@@ -100,18 +100,6 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
                   WHERE k.contypid = t.oid AND k.contype = 'c' AND k.convalidated)))
       AND NOT EXISTS (SELECT FROM pg_depend AS d
                       WHERE d.classid = 'pg_type'::regclass AND d.objid = t.oid
-                        AND d.refclassid = 'pg_cast'::regclass)
-    UNION ALL
-    -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
-    SELECT f.code, f.severity, format('instaid_tickets.%I', t.name), f.problem, f.cure
-    FROM instaid.tickets AS t CROSS JOIN LATERAL instaid._ticket_state(t.sequence) AS s
-         CROSS JOIN LATERAL (VALUES
-        ('ticket_off_stripe', 'warning', t.off_stripe, 'stands at a value of another server',
-         format('SELECT instaid.next_ticket(%L);', t.name)),
-        ('not_preloaded', 'error', NOT s.is_preloaded,
-         'has a source, and the library instaid_sources is not preloaded: next_ticket() fails',
-         'Install instaid_sources if this server lacks it, add it to shared_preload_libraries, and'
-         ' restart the server.'))
-        AS f (code, severity, applies, problem, cure) WHERE f.applies;
+                        AND d.refclassid = 'pg_cast'::regclass);
 
 -- include common/findings.sql

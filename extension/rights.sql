@@ -3,7 +3,7 @@
 -- Whatever role installs the extension, its objects belong to the owner of its schema, but for the
 -- node's sequence: with mere rights on it, the owner of the database could not restore its grants.
 -- Whatever default privileges grant, others have the rights that PostgreSQL itself gives to all,
--- and can use the schemas, and read the views and the position of the node's sequence.
+-- and can use the schema, and read the views and the position of the node's sequence.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
@@ -39,7 +39,3 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-
--- The owner of the database can create tickets, and let others do so.  Not the role that installs:
--- what the script grants stays in pg_init_privs, even if the role is dropped.
-GRANT ALL ON SCHEMA instaid_tickets TO pg_database_owner WITH GRANT OPTION;

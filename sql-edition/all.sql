@@ -8,7 +8,6 @@ BEGIN;
 \ir ids.sql
 \ir next_id.sql
 \ir shards.sql
-\ir tickets.sql
 \ir audit.sql
 \ir adopting.sql
 \ir rights.sql

@@ -2,11 +2,16 @@
 
 -- What breaks, and what monitoring asks.
 
--- What the view metrics has besides shards and tickets.
+-- No column has an ID of a sequence that no shard has.
+CREATE OR REPLACE VIEW instaid._lone_sequences AS
+    SELECT NULL::oid AS sequence, NULL::oid AS owner WHERE false;
+
+\ir ../common/positions.sql
+
 -- next_ids() and RESTART go up to 2.1 s ahead of the clock.
-CREATE OR REPLACE VIEW instaid._edition_metrics AS
-    SELECT 5::double precision AS drift_limit_seconds, 0::bigint AS failed_refills,
-           0::bigint AS failing_tickets, 0::bigint AS empty_tickets;
+CREATE OR REPLACE FUNCTION instaid._drift_limit() RETURNS double precision
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN 5;
 
 \ir ../common/metrics.sql
 
@@ -105,14 +110,6 @@ CREATE OR REPLACE VIEW instaid._edition_findings (code, severity, object, proble
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
          JOIN pg_class AS k ON k.relnamespace = n.oid AND k.relname = 'id_sequence_lock'
          CROSS JOIN LATERAL instaid._others_with('%', k.relacl, k.relowner) AS r (names)
-    WHERE r.names IS NOT NULL
-    UNION ALL
-    -- setval() or ALTER SEQUENCE left it so: nextval() gives what another server gives
-    SELECT 'ticket_off_stripe', 'error', format('instaid_tickets.%I', t.name),
-           'stands at a value of another server: next_ticket() fails',
-           format('ALTER SEQUENCE instaid_tickets.%I RESTART WITH %s;', t.name,
-                  t.last_value::numeric + t.servers
-                  - mod(mod(t.last_value::numeric - t.server, t.servers) + t.servers, t.servers))
-    FROM instaid.tickets AS t WHERE t.off_stripe;
+    WHERE r.names IS NOT NULL;
 
 \ir ../common/findings.sql

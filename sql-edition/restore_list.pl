@@ -89,8 +89,8 @@ for my $line (split /\n/, output_of('pg_restore', '-l', $dump))
 {
 	# number; catalog object kind schema name owner
 	my ($entry) = $line =~ /^\d+; \d+ \d+ (.*)$/ or next;
-	# the extension and its schemas
-	next if $entry =~ /^(?:ACL - |COMMENT - )?(?:EXTENSION|SCHEMA) (?:- )?instaid(?:_tickets)?\b/;
+	# the extension and its schema
+	next if $entry =~ /^(?:ACL - |COMMENT - )?(?:EXTENSION|SCHEMA) (?:- )?instaid\b/;
 	next if $entry =~ /^SEQUENCE SET instaid /;
 	# the shards, and what is left of their time without the extension
 	next if $entry =~ /^SCHEMA - (.*) \S+$/ && $is_shard{$1};

@@ -38,7 +38,7 @@ BEGIN
              LEFT JOIN pg_depend AS d ON d.classid = 'pg_namespace'::regclass AND d.objid = n.oid
                                      AND d.refclassid = 'pg_extension'::regclass
              LEFT JOIN pg_extension AS e ON e.oid = d.refobjid
-        WHERE n.nspname IN ('instaid', 'instaid_sql', 'instaid_tickets')
+        WHERE n.nspname IN ('instaid', 'instaid_sql')
         ORDER BY e.extname, n.nspname
     LOOP
         -- pg_tle makes an extension of this edition, which has no language
@@ -50,7 +50,7 @@ BEGIN
                                 part.extversion),
                 HINT = 'Use the extension. '
                        '"Back from the extension" in sql-edition.md leads here.';
-        ELSIF NOT part.is_own OR there IS NULL AND part.nspname <> 'instaid_tickets' THEN
+        ELSIF NOT part.is_own OR there IS NULL THEN
             RAISE duplicate_schema USING
                 MESSAGE = format('schema "%s" already exists', part.nspname),
                 DETAIL = format('It belongs to role %s, and %s.', part.owner,
@@ -81,7 +81,7 @@ BEGIN
             HINT = 'Drop it if it is no part of instaid, and run this file again.';
     END IF;
     FOR part IN
-        SELECT s.name FROM unnest('{instaid,instaid_sql,instaid_tickets}'::text[]) AS s (name)
+        SELECT s.name FROM unnest('{instaid,instaid_sql}'::text[]) AS s (name)
         WHERE to_regnamespace(s.name) IS NULL
     LOOP
         EXECUTE format('CREATE SCHEMA %s', part.name);
@@ -104,7 +104,6 @@ BEGIN
 END $$;
 COMMENT ON SCHEMA instaid IS
 'Instagram-style IDs: 64 bits, sorted by time, with the number of the shard; SQL edition';
-COMMENT ON SCHEMA instaid_tickets IS 'the tickets of instaid, one sequence each';
 
 \ir ../common/checks.sql
 

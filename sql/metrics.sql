@@ -2,9 +2,6 @@
 SET client_min_messages = error;
 SELECT instaid.create_shard('regress_worst', 81);
 SELECT instaid.create_shard('regress_ending', 82, date_trunc('day', now()) - interval '12600 days');
-SELECT instaid.create_ticket('regress_few', data_type => 'smallint');
-SELECT instaid.guard_ticket('regress_few', 7);
-SELECT instaid.next_ticket('regress_few');
 SELECT regress_worst.next_id() IS NOT NULL AS made;
 SELECT instaid.advance_past('regress_worst.table_id_seq', instaid.make_id(now() + interval '3 h', 81, 0), instaid.default_epoch());
 CREATE ROLE regress_instaid_monitor IN ROLE pg_monitor;
@@ -14,12 +11,11 @@ CREATE ROLE regress_instaid_nobody;
 SET ROLE regress_instaid_monitor;
 SELECT m.shards = (SELECT count(*) FROM instaid.shards) AS shards, m.frozen_shards = (SELECT count(*) FROM instaid.shards WHERE frozen) AS frozen_shards,
     m.unreadable, m.drift_seconds > 10000 AS drifts, m.drift_shard, m.drift_limit_seconds, m.last_id_seconds,
-    m.expiry_seconds BETWEEN 0 AND 86400 * 200 AS ends, m.tickets = (SELECT count(*) FROM instaid.tickets) AS tickets,
-    m.ticket_values_left, m.ticket, m.failed_refills IS NOT NULL AS failed_refills, m.failing_tickets, m.empty_tickets FROM instaid.metrics AS m;
+    m.expiry_seconds BETWEEN 0 AND 86400 * 200 AS ends FROM instaid.metrics AS m;
 
 -- a frozen shard issues no IDs, and its end does not matter; the setting is read
 SET ROLE regress_instaid_nobody;
-SELECT drift_shard, unreadable = shards + tickets AS blind, shards > 1 AS shards, ticket FROM instaid.metrics;
+SELECT drift_shard, unreadable = shards AS blind, shards > 1 AS shards FROM instaid.metrics;
 RESET ROLE;
 SELECT frozen_shards AS before FROM instaid.metrics \gset
 SELECT instaid.freeze_shard('regress_ending');
@@ -79,5 +75,4 @@ DROP ROLE regress_instaid_mallory;
 SELECT string_agg(DISTINCT format_type(atttypid, NULL), ', ') FROM pg_attribute WHERE attrelid IN ('instaid.metrics'::regclass, 'instaid.metrics_by_owner'::regclass) AND attnum > 0;
 
 DROP SCHEMA regress_worst, regress_ending CASCADE;
-SELECT instaid.drop_ticket('regress_few');
 DROP ROLE regress_instaid_monitor, regress_instaid_nobody;

@@ -54,9 +54,8 @@ SET LOCAL ROLE regress_instaid_app;
 INSERT INTO regress_s.photos (caption) VALUES ('x');
 ROLLBACK;
 
--- a member of pg_monitor sees where shards, tickets and other sequences stand, and can use none
+-- a member of pg_monitor sees where shards and other sequences stand, and can use none
 CREATE ROLE regress_instaid_monitor IN ROLE pg_monitor;
-SELECT instaid.create_ticket('regress_monitored'), instaid.next_ticket('regress_monitored');
 CREATE SEQUENCE regress_s.own_seq;
 CREATE TABLE regress_s.own (id bigint DEFAULT regress_s.next_id('regress_s.own_seq'));
 INSERT INTO regress_s.own DEFAULT VALUES;
@@ -65,13 +64,9 @@ SELECT last_id IS NOT NULL AS last_id, last_issued_at IS NOT NULL AS last_issued
     drift IS NOT NULL AS drift, frozen
 FROM instaid.shards WHERE schema_name = 'regress_s';
 SELECT sequence, instaid._last_id(sequence, 9) IS NOT NULL AS last_id FROM instaid._shard_sequences('regress_s') AS sequence;
-SELECT last_value, values_left, off_stripe FROM instaid.tickets WHERE name = 'regress_monitored';
-SELECT instaid.next_ticket('regress_monitored');
 SET ROLE regress_instaid_other;
 SELECT last_id, last_issued_at, drift, frozen FROM instaid.shards WHERE schema_name = 'regress_s';
-SELECT last_value, values_left, off_stripe FROM instaid.tickets WHERE name = 'regress_monitored';
 RESET ROLE;
-SELECT instaid.drop_ticket('regress_monitored');
 DROP ROLE regress_instaid_monitor;
 
 -- pg_database_owner's privileges follow the owner of the database, from the next
@@ -181,21 +176,19 @@ DROP SCHEMA regress_s, regress_t, regress_evil CASCADE;
 REVOKE CREATE ON SCHEMA public FROM regress_instaid_app;
 DROP ROLE regress_instaid_app, regress_instaid_team, regress_instaid_other;
 
--- default privileges let no other role set a shard or a ticket back, or put a function beside those of a shard
+-- default privileges let no other role set a shard back, or put a function beside those of a shard
 CREATE ROLE regress_instaid_other;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO regress_instaid_other, PUBLIC;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO regress_instaid_other WITH GRANT OPTION;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO PUBLIC;
 SELECT instaid.create_shard('regress_d', 18);
 CALL instaid.create_shards('regress_d%s', 20, 21);
-SELECT instaid.create_ticket('regress_d');
 ALTER DEFAULT PRIVILEGES REVOKE ALL ON SEQUENCES FROM regress_instaid_other, PUBLIC;
 ALTER DEFAULT PRIVILEGES REVOKE ALL ON SCHEMAS FROM regress_instaid_other, PUBLIC;
 SELECT s, has_sequence_privilege(r, s, 'USAGE') AS usage, has_sequence_privilege(r, s, 'UPDATE') AS update
-FROM unnest(ARRAY['regress_d.table_id_seq', 'instaid_tickets.regress_d']) AS s, unnest(ARRAY['regress_instaid_other', 'public']) AS r ORDER BY s, r;
+FROM unnest(ARRAY['regress_d.table_id_seq']) AS s, unnest(ARRAY['regress_instaid_other', 'public']) AS r ORDER BY s, r;
 SELECT s, has_schema_privilege(r, s, 'USAGE') AS usage, has_schema_privilege(r, s, 'CREATE') AS create
 FROM unnest(ARRAY['regress_d', 'regress_d20', 'regress_d21']) AS s, unnest(ARRAY['regress_instaid_other', 'public']) AS r ORDER BY s, r;
 SET client_min_messages = warning;
-SELECT instaid.drop_ticket('regress_d');
 DROP SCHEMA regress_d, regress_d20, regress_d21 CASCADE;
 DROP ROLE regress_instaid_other;

@@ -175,7 +175,6 @@ RESET client_min_messages;
 SELECT try($$SELECT instaid.create_shard('pg_regress', 8)$$);
 SELECT try($$SELECT instaid.create_shard('information_schema', 8)$$);
 SELECT try($$SELECT instaid.create_shard('instaid', 8)$$);
-SELECT try($$SELECT instaid.create_shard('instaid_tickets', 8)$$);
 SELECT try($$SELECT instaid.create_shard(repeat('x', 64), 8)$$);
 SELECT try($$SELECT instaid.create_shard('regress_8', 8, sequence_name => repeat('x', 64))$$);
 SELECT try(format('SELECT instaid.' || call, repeat('x', 64)))

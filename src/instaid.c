@@ -6,9 +6,8 @@
 #include "utils/inval.h"
 #include "utils/syscache.h"
 
-#include "ids/ids.h"
-#include "ids/session.h"
-#include "tickets/tickets.h"
+#include "ids.h"
+#include "session.h"
 
 #ifdef PG_MODULE_MAGIC_EXT
 PG_MODULE_MAGIC_EXT(.name = "instaid",.version = INSTAID_VERSION);
@@ -25,17 +24,14 @@ static void
 relcache_callback(Datum arg pg_attribute_unused(), Oid relid)
 {
 	session_forget(relid);
-	tickets_forget(relid);
 }
 
-/* A role may have other rights, or the schema of the tickets another name. */
+/* A role may have other rights. */
 static void
-syscache_callback(Datum arg pg_attribute_unused(), SysCacheIdentifier cacheid,
+syscache_callback(Datum arg pg_attribute_unused(), SysCacheIdentifier cacheid pg_attribute_unused(),
 				  uint32 hashvalue pg_attribute_unused())
 {
-	if (cacheid != NAMESPACEOID)
-		session_forget(InvalidOid);
-	tickets_forget(InvalidOid);
+	session_forget(InvalidOid);
 }
 
 void
@@ -45,16 +41,12 @@ _PG_init(void)
 	session_init();
 	node_init();
 	language_init();
-	autocreate_init();
-	sources_init();
 
-	/* one for IDs and tickets: a session has room for ten, of all libraries */
 	CacheRegisterRelcacheCallback(relcache_callback, (Datum) 0);
 	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, syscache_callback, (Datum) 0);
 	CacheRegisterSyscacheCallback(AUTHOID, syscache_callback, (Datum) 0);
 	/* its owner is a member of pg_database_owner */
 	CacheRegisterSyscacheCallback(DATABASEOID, syscache_callback, (Datum) 0);
-	CacheRegisterSyscacheCallback(NAMESPACEOID, syscache_callback, (Datum) 0);
 	MarkGUCPrefixReserved("instaid");
 }
 

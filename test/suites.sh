@@ -10,7 +10,8 @@ set -eu
 . test/lib/private.sh
 
 # Every suite.  Each TAP file is a suite.
-all="run build lint model fuzz regress isolation pgtap bench memcheck
+all="run build lint model fuzz regress isolation tickets/regress tickets/isolation
+	adopt/regress adopt/isolation pgtap bench memcheck
 	$(cd test/t && ls *.pl | sed 's/\.pl$//')"
 
 # "full" is what "make test-matrix FULL=1" runs on one version.
@@ -68,6 +69,8 @@ suites_of()
 		assert) all_but $not_assert ;;
 		# the short names of CONTRIBUTING.md
 		[0-9][0-9][0-9]) echo "$all" | tr ' \t' '\n\n' | grep "^$1_" || echo "$1" ;;
+		tickets/sql/* | adopt/sql/*) echo "${1%.sql}" | sed 's,/sql/,/regress/,' ;;
+		tickets/specs/* | adopt/specs/*) echo "${1%.spec}" | sed 's,/specs/,/isolation/,' ;;
 		sql/*) basename "$1" .sql | sed 's,^,regress/,' ;;
 		specs/* | test/specs/*) basename "$1" .spec | sed 's,^,isolation/,' ;;
 		test/pgtap/*.sql) echo "$1" | sed 's,test/pgtap/\(.*\)\.sql,pgtap/\1,' ;;
@@ -83,6 +86,10 @@ suites_of()
 exists()
 {
 	case $1 in
+		tickets/*/* | adopt/*/*)
+			file=${1%%/*}/${1##*/}
+			[ -f "${file%/*}/sql/${file#*/}.sql" ] || [ -f "${file%/*}/specs/${file#*/}.spec" ]
+			;;
 		regress/*) [ -f "sql/${1#*/}.sql" ] ;;
 		isolation/*) [ -f "test/specs/${1#*/}.spec" ] ;;
 		pgtap/*) [ -f "test/pgtap/${1#*/}.sql" ] ;;
@@ -99,7 +106,7 @@ packages_in()
 file_of()
 {
 	case $1 in
-		regress* | isolation* | pgtap*) echo /dev/null ;;
+		regress* | isolation* | tickets/* | adopt/* | pgtap*) echo /dev/null ;;
 		run | build | elsewhere | lint | model | fuzz | bench | memcheck) echo "test/$1.sh" ;;
 		cluster/*) echo "test/$1.pl" ;;
 		clients/*) echo "test/$1/trial" ;;
@@ -206,11 +213,33 @@ keep()
 	echo "$status $(($(date +%s) - started))" >"$log.end"
 }
 
+# run_door DOOR/KIND or DOOR/KIND/FILE: run regression or isolation tests of tickets/ or adopt/
+run_door()
+{
+	door=${1%%/*}
+	kind=${1#*/}
+	file=
+	case $kind in
+		*/*) file=${kind#*/} kind=${kind%/*} ;;
+	esac
+	rm -f "$door/regression.diffs" "$door/output_iso/regression.diffs"
+	case $kind in
+		regress) set -- "$1" ISOLATION= ${file:+REGRESS="$file"} ;;
+		isolation) set -- "$1" REGRESS= ${file:+ISOLATION="$file"} ;;
+	esac
+	name=$1
+	shift
+	keep "$name" make -s -C "$door" PG_CONFIG="$PG_CONFIG" installcheck "$@"
+	cat "$door/regression.diffs" "$door/output_iso/regression.diffs" >"$(log_of "$name").diffs" 2>/dev/null ||
+		[ -s "$(log_of "$name").diffs" ] || rm -f "$(log_of "$name").diffs"
+}
+
 # run_suite NAME: run the suite or the file of that name
 run_suite()
 {
 	file=
 	case $1 in
+		tickets/* | adopt/*) run_door "$1"; return ;;
 		*/*) file=${1#*/} ;;
 	esac
 	case ${1%/*} in
@@ -319,7 +348,7 @@ for word in ${SUITES:-all}; do
 			# they need a source tree that is not built yet
 			build | lint | elsewhere) alone="$alone $name" ;;
 			run | model | fuzz | bench) others="$others $name" ;;
-			regress* | isolation* | pgtap*) shared="$shared $name" private=yes ;;
+			regress* | isolation* | tickets/* | adopt/* | pgtap*) shared="$shared $name" private=yes ;;
 			memcheck) memcheck=$name private=yes ;;
 			# they share servers
 			clients/*) trials="$trials $name" private=yes ;;

@@ -16,7 +16,7 @@
  */
 #include "c.h"
 
-#include "ids/layout.h"
+#include "layout.h"
 
 typedef __int128 wide;
 

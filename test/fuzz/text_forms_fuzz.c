@@ -11,7 +11,7 @@
  */
 #include "c.h"
 
-#include "ids/text_forms.h"
+#include "text_forms.h"
 
 typedef __int128 wide;
 

@@ -13,8 +13,8 @@ use Time::HiRes qw(sleep);
 our @EXPORT = qw(source create take failure retry segment wait_segment session_as duplicates
   log_count);
 
-# The foreign servers of a node for these authorities, as an array in SQL.  Options
-# are those of the servers, but for user and password, which everybody's mapping has.
+# The foreign server of a node for these authorities, whose name is returned.  Options are those of
+# the server, but for user and password, which everybody's mapping has.
 sub source
 {
 	my ($node, $authorities, %options) = @_;
@@ -23,20 +23,16 @@ sub source
 	  'user', 'password';
 	my $list = sub { my (%of) = @_; return join ', ', map { "$_ '$of{$_}'" } sort keys %of };
 	my $who = %mapping ? 'OPTIONS (' . $list->(%mapping) . ')' : '';
-	my @names;
-
-	for my $authority (@$authorities)
-	{
-		my $name = join ' ', $authority->name, @options{ sort keys %options },
-		  grep { defined } $mapping{user};
-		my $where = $list->(host => $authority->host, port => $authority->port,
-			dbname => 'postgres', connect_timeout => 60, %options);
-		$node->safe_psql($database, qq{SET client_min_messages = warning;
-			CREATE SERVER IF NOT EXISTS "$name" FOREIGN DATA WRAPPER instaid OPTIONS ($where);
-			CREATE USER MAPPING IF NOT EXISTS FOR PUBLIC SERVER "$name" $who});
-		push @names, $name;
-	}
-	return 'ARRAY[' . join(', ', map { "'$_'" } @names) . ']';
+	my $name = join ' ', (map { $_->name } @$authorities), @options{ sort keys %options },
+	  grep { defined } $mapping{user};
+	my $where = $list->(
+		host => join(',', map { $_->host } @$authorities),
+		port => join(',', map { $_->port } @$authorities),
+		dbname => 'postgres', connect_timeout => 60, %options);
+	$node->safe_psql($database, qq{SET client_min_messages = warning;
+		CREATE SERVER IF NOT EXISTS "$name" FOREIGN DATA WRAPPER instaid_tickets OPTIONS ($where);
+		CREATE USER MAPPING IF NOT EXISTS FOR PUBLIC SERVER "$name" $who});
+	return $name;
 }
 
 # Create a ticket at each of these authorities, which gets a number of its own, and the
@@ -45,15 +41,16 @@ sub create
 {
 	my ($node, $name, $step, $authorities, %options) = @_;
 	my $servers = @$authorities;
+	my $quoted = $name =~ /^[a-z_]+$/ ? $name : '"' . $name =~ s/"/""/gr . '"';
+	my $of = "public.$quoted";
 	for my $server (1 .. $servers)
 	{
 		$authorities->[ $server - 1 ]->safe_psql('postgres', qq{
-			SELECT instaid.create_ticket('$name', $server, $servers)
-			WHERE instaid.ticket_sequence('$name', true) IS NULL});
+			SELECT instaid_tickets.create('public.$quoted', $server, $servers, if_not_exists => true)});
 	}
 	my $source = source($node, $authorities, %options);
 	$node->safe_psql($options{database} // 'postgres',
-		qq{SELECT instaid.create_ticket('$name', step => $step, source => $source)});
+		qq{CREATE FOREIGN TABLE public.$quoted (value bigint) SERVER "$source" OPTIONS (sequence '$of', step '$step')});
 	return;
 }
 
@@ -62,8 +59,8 @@ sub take
 {
 	my ($node, $name, $count, $database) = @_;
 	return split /\n/, $node->safe_psql($database // 'postgres',
-		"SET instaid.segment_timeout = '120s';
-		SELECT instaid.next_ticket('$name') FROM generate_series(1, $count)");
+		"SET instaid_tickets.segment_timeout = '120s';
+		SELECT instaid_tickets.next(format('%I', '$name')::regclass) FROM generate_series(1, $count)");
 }
 
 # The error of a call
@@ -71,8 +68,8 @@ sub failure
 {
 	my ($node, $name, $timeout) = @_;
 	my ($ret, $stdout, $stderr) = $node->psql('postgres',
-		'SET instaid.segment_timeout = ' . ($timeout // 60000)
-		  . "; SELECT instaid.next_ticket('$name')");
+		'SET instaid_tickets.segment_timeout = ' . ($timeout // 60000)
+		  . "; SELECT instaid_tickets.next(format('%I', '$name')::regclass)");
 	return $stderr;
 }
 
@@ -82,28 +79,28 @@ sub retry
 	my ($node, $name) = @_;
 	for (1 .. 1800)
 	{
-		my ($ret, $stdout) = $node->psql('postgres', "SELECT instaid.next_ticket('$name')");
+		my ($ret, $stdout) = $node->psql('postgres', "SELECT instaid_tickets.next(format('%I', '$name')::regclass)");
 		return $stdout if $ret == 0;
 		sleep(0.05);
 	}
 	return '';
 }
 
-# Columns of a ticket's row of instaid.segments
+# Columns of a ticket's row of instaid_tickets.segments
 sub segment
 {
 	my ($node, $name, $columns) = @_;
 	return $node->safe_psql('postgres',
-		"SELECT $columns FROM instaid.segments WHERE name = '$name'");
+		"SELECT $columns FROM instaid_tickets.segments WHERE ticket = format('%I', '$name')::regclass");
 }
 
-# Wait until a condition holds for a ticket's row of instaid.segments.
+# Wait until a condition holds for a ticket's row of instaid_tickets.segments.
 sub wait_segment
 {
 	my ($node, $name, $condition) = @_;
 	$node->poll_query_until('postgres',
-		"SELECT $condition FROM instaid.segments WHERE name = '$name'")
-	  or die "no $condition of $name: " . segment($node, $name, 'segments');
+		"SELECT $condition FROM instaid_tickets.segments WHERE ticket = format('%I', '$name')::regclass")
+	  or die "no $condition of $name: " . segment($node, $name, '*');
 	return;
 }
 

@@ -32,15 +32,15 @@ my $node = Clients::server(
 	'autovacuum = off',
 	'checkpoint_timeout = 1d');
 $node->safe_psql('postgres',
-	q{CREATE SEQUENCE s; SELECT instaid.create_ticket('photos'), instaid.create_ticket('leased')});
+	q{CREATE SEQUENCE s; SELECT instaid_tickets.create('public.photos'), instaid_tickets.create('public.leased')});
 
 # One session writes the WAL record and does not commit.  The other takes values that this
 # record covers.
 my @taken;
 for my $take (
 	"nextval('s')",
-	"instaid.next_ticket('photos')",
-	"last FROM instaid.lease_ticket('leased', 5)")
+	"instaid_tickets.next('photos')",
+	"last FROM instaid_tickets.lease('leased', 5)")
 {
 	my ($one, $other) = (Clients::session($node), Clients::session($node));
 	my @values = $other->("SELECT $take");
@@ -60,36 +60,37 @@ cmp_ok($leased->[4], '>', 20, '... and after it a block above them');
 # A ticket does not vanish if its creation was committed, but not flushed.
 $node->safe_psql('postgres', q{
 	SET synchronous_commit = off;
-	BEGIN; SELECT instaid.create_ticket('async'); SELECT nextval('instaid_tickets.async'); COMMIT});
-my $async = $node->safe_psql('postgres', q{SELECT instaid.next_ticket('async')});
+	BEGIN; SELECT instaid_tickets.create('public.async'); SELECT nextval('public.async'); COMMIT});
+my $async = $node->safe_psql('postgres', q{SELECT instaid_tickets.next('async')});
 my $first = $node->safe_psql('postgres', q{
-	SET synchronous_commit = off; SET instaid.auto_create_tickets = on;
-	BEGIN; SELECT instaid.next_ticket('first'); ROLLBACK});
+	SET synchronous_commit = off;
+	SELECT instaid_tickets.next(instaid_tickets.create('public.first', if_not_exists => true))});
+$first = $node->safe_psql('postgres', q{SELECT instaid_tickets.next('first')});
 # The session that creates it and takes its first value in one transaction waits for that
 # commit, too.
 my $taken = $node->safe_psql('postgres', q{
 	SET synchronous_commit = off;
-	BEGIN; SELECT instaid.create_ticket('taken') \g /dev/null
-	SELECT instaid.next_ticket('taken'); COMMIT; SELECT instaid.next_ticket('taken')});
+	BEGIN; SELECT instaid_tickets.create('public.taken') \g /dev/null
+	SELECT instaid_tickets.next('taken'); COMMIT; SELECT instaid_tickets.next('taken')});
 $node->stop('immediate');
 $node->start;
-is("$async $first $taken", "2 1 1\n2", 'tickets are created with synchronous_commit = off');
+is("$async $first $taken", "2 2 1\n2", 'tickets are created with synchronous_commit = off');
 for my $case ([ 'async', $async ], [ 'first', $first ], [ 'taken', 2 ])
 {
 	my ($name, $last) = @$case;
-	cmp_ok($node->safe_psql('postgres', "SELECT instaid.next_ticket('$name')"),
+	cmp_ok($node->safe_psql('postgres', "SELECT instaid_tickets.next('$name')"),
 		'>', $last, qq{... after a crash, "$name" goes on above its last value});
 }
 
 ### A step is how many values one record covers.  Its flush serves all sessions and transactions.
 
-$node->safe_psql('postgres', q{SELECT instaid.create_ticket('stepped', step => 1000)});
+$node->safe_psql('postgres', q{SELECT instaid_tickets.create('public.stepped', step => 1000)});
 # fsync is off in tests, and a flush only writes
 my $writes = $node->safe_psql('postgres', 'SHOW server_version_num') >= 180000
   ? q{SELECT sum(writes) FROM pg_stat_io WHERE object = 'wal'} : 'SELECT wal_write
 	FROM pg_stat_wal';
-$node->safe_psql('postgres', q{SELECT instaid.next_ticket('stepped')});
-append_to_file($node->basedir . '/stepped.sql', q{SELECT instaid.next_ticket('stepped');});
+$node->safe_psql('postgres', q{SELECT instaid_tickets.next('stepped')});
+append_to_file($node->basedir . '/stepped.sql', q{SELECT instaid_tickets.next('stepped');});
 
 # What sessions have written so far.  They report it when they end, which can be after their
 # client has.
@@ -106,12 +107,12 @@ for my $case ([ 10000, 10, '-c', 8, '-t', 1250 ], [ 200, 0, '-C', '-c', 4, '-t',
 	my ($calls, $records, @options) = @$case;
 	my $before = written();
 	my $began = time;
-	my $was = $node->safe_psql('postgres', 'SELECT last_value FROM instaid_tickets.stepped');
+	my $was = $node->safe_psql('postgres', 'SELECT last_value FROM public.stepped');
 	$node->command_ok(
 		[   'pgbench', '-n',        @options, '-f',        $node->basedir . '/stepped.sql',
 			'-h',      $node->host, '-p',     $node->port, 'postgres' ],
 		"pgbench @options");
-	is($node->safe_psql('postgres', 'SELECT last_value FROM instaid_tickets.stepped') - $was,
+	is($node->safe_psql('postgres', 'SELECT last_value FROM public.stepped') - $was,
 		$calls, "$calls calls take as many values");
 	my $flushes = written() - $before;
 	# background processes write a record now and then
@@ -119,10 +120,10 @@ for my $case ([ 10000, 10, '-c', 8, '-t', 1250 ], [ 200, 0, '-C', '-c', 4, '-t',
 	ok( $flushes >= $records && $flushes <= $most + 1,
 		"... and flush WAL $records to $most times: $flushes");
 }
-my $stepped = $node->safe_psql('postgres', 'SELECT last_value FROM instaid_tickets.stepped');
+my $stepped = $node->safe_psql('postgres', 'SELECT last_value FROM public.stepped');
 $node->stop('immediate');
 $node->start;
-my $after = $node->safe_psql('postgres', q{SELECT instaid.next_ticket('stepped')});
+my $after = $node->safe_psql('postgres', q{SELECT instaid_tickets.next('stepped')});
 ok($after > $stepped && $after <= $stepped + 1001,
 	"after a crash at $stepped, the ticket leaves out a step at most: $after");
 
@@ -130,18 +131,18 @@ ok($after > $stepped && $after <= $stepped + 1001,
 
 $node->append_conf('postgresql.conf', "client_min_messages = error\n");
 $node->safe_psql('postgres', q{
-	SELECT instaid.create_ticket('busy', 2, 3, 1000000000000000000);
-	SELECT instaid.create_ticket('twin', 1, 3, 1000000000000000000, step => 100);
+	SELECT instaid_tickets.create('public.busy', 2, 3, 1000000000000000000);
+	SELECT instaid_tickets.create('public.twin', 1, 3, 1000000000000000000, step => 100);
 	CREATE TABLE rows (id bigint PRIMARY KEY);});
-my $row   = q{INSERT INTO rows VALUES (instaid.next_ticket('busy')) RETURNING id;};
-my $read  = q{SELECT instaid.next_ticket('busy');};
+my $row   = q{INSERT INTO rows VALUES (instaid_tickets.next('busy')) RETURNING id;};
+my $read  = q{SELECT instaid_tickets.next('busy');};
 my $lease =
-  q{SELECT generate_series(first, last, increment) FROM instaid.lease_ticket('busy', 40);};
+  q{SELECT generate_series(first, last, increment) FROM instaid_tickets.lease('busy', 40);};
 my @commits = ($row, "BEGIN; $row ROLLBACK;", $read, 'BEGIN;' . (" $read" x 2000), $lease);
 # in every other round no client commits, so that no commit flushes WAL
 my @open =
   ('BEGIN;' . (" $read" x 2000), 'BEGIN;' . (" $read" x 2000), 'BEGIN;' . (" $lease" x 1000));
-my $twin = q{SELECT instaid.next_ticket('twin');};
+my $twin = q{SELECT instaid_tickets.next('twin');};
 my %last = (busy => 0, twin => 0);
 for my $round (1 .. $rounds)
 {
@@ -164,7 +165,7 @@ for my $round (1 .. $rounds)
 	for my $name (sort keys %clients)
 	{
 		my $sum  = Clients::summary($clients{$name}->files);
-		my $next = $node->safe_psql('postgres', "SELECT instaid.next_ticket('$name')");
+		my $next = $node->safe_psql('postgres', "SELECT instaid_tickets.next('$name')");
 		$problems .= "$name: $sum->{duplicates} duplicates\n" if $sum->{duplicates};
 		$problems .= "$name: $sum->{first} came after $last{$name}\n"
 		  if $sum->{count} && $sum->{first} <= $last{$name};
@@ -178,13 +179,9 @@ for my $round (1 .. $rounds)
 $node->stop;
 unlike(slurp_file($node->logfile), qr/TRAP:|XX000|PANIC/, 'the server logged no error of its own');
 
-### First use: 32 sessions race for each of 10 names.  Every other session rolls back.
+### First use: 32 sessions race for each of 10 names.  Every other session rolls back what it takes.
 
-$node = Clients::server(
-	'race',
-	'instaid.auto_create_tickets = on',
-	'instaid.ticket_server = 2',
-	'instaid.ticket_servers = 3');
+$node = Clients::server('race');
 my $gate = Clients::session($node);
 $gate->('SELECT pg_advisory_lock(1)');
 my $race = PostgreSQL::Test::Utils::tempdir;
@@ -194,10 +191,11 @@ for my $i (0 .. 31)
 	my $script = "SELECT pg_advisory_lock_shared(1);\n";
 	for my $name (1 .. 10)
 	{
-		my $take = "SELECT 'race $name', instaid.next_ticket('race $name');\n";
-		$script .= $i % 2 ? "BEGIN;\n$take$take${take}ROLLBACK;\n" : $take x 3;
+		my $create = "SELECT instaid_tickets.create('public.race_$name', 2, 3, if_not_exists => true) \\g /dev/null\n";
+		my $take = "SELECT 'race $name', instaid_tickets.next('race_$name');\n";
+		$script .= $i % 2 ? "${create}BEGIN;\n$take$take${take}ROLLBACK;\n"
+		  : "SELECT 'race $name', instaid_tickets.next(instaid_tickets.create('public.race_$name', 2, 3, if_not_exists => true));\n" . $take x 2;
 	}
-	# its session may live a little longer than psql
 	$script .= "SELECT pg_advisory_unlock_shared(1) \\g /dev/null\n";
 	append_to_file("$race/$i.sql", $script);
 	my @psql = ('psql', '-XAtq', '-F', '=', '-f', "$race/$i.sql");
@@ -219,122 +217,32 @@ for my $name (1 .. 10)
 		join(' ', map { 3 * $_ - 1 } 1 .. 96),
 		"race $name: 96 values from the server's offset on, none of them missing or twice");
 }
-is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'}),
-	0, 'no lock is left');
-# A session that is cancelled while the worker creates its ticket leaves no lock, either.
-# The worker waits for the lock that create_ticket() takes.
-my $holder = Clients::session($node);
-$holder->(q{BEGIN; SELECT instaid.create_ticket('held')});
-my ($ret, $stdout, $stderr) =
-  $node->psql('postgres', q{SET lock_timeout = '100ms'; SELECT instaid.next_ticket('held')});
-like($stderr, qr/lock timeout/, 'first use waits for a transaction that is creating the ticket');
-$holder->('ROLLBACK');
-is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('held')}),
-	2, '... and creates it after that transaction rolls back');
-# The deadlock detector does not see a worker that waits for its own caller.  A timeout
-# ends this wait.
-$holder->(
-	q{BEGIN; SELECT instaid.create_ticket('gone'); SELECT instaid.drop_ticket('gone');
-		SET lock_timeout = '100ms'}
-);
-like(
-	$holder->(q{SELECT instaid.next_ticket('gone')}),
-	qr/lock timeout.*\n.*creating ticket "gone" on first use/s,
-	'a transaction that locks out its own worker waits for lock_timeout');
-$holder->(
-	q{ROLLBACK; BEGIN; SELECT instaid.create_ticket('left'); SELECT instaid.drop_ticket('left');
-		SET statement_timeout = '500ms'}
-);
-like(
-	$holder->(q{SELECT instaid.next_ticket('left')}),
-	qr/statement timeout/,
-	'... or for statement_timeout');
-# the worker may still be ending
-ok( $node->poll_query_until(
-		'postgres',
-		q{SELECT count(*) = 0 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 4}),
-	'... which leaves no lock');
-$holder->('ROLLBACK');
-is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('left')}),
-	2, '... and the next session creates the ticket');
-
-# The worker creates a ticket with the rights of the caller.
-$node->safe_psql('postgres',
-	q{CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA instaid_tickets TO app});
-my $app = Clients::session($node);
-$app->('SET SESSION AUTHORIZATION app');
-is($app->(q{SELECT instaid.next_ticket('by app')}),
-	2, 'first use by a role with CREATE on the schema');
-is( $node->safe_psql(
-		'postgres', q{SELECT relowner::regrole FROM pg_class WHERE relname = 'by app'}),
-	'app',
-	'... and the role owns the ticket');
-($ret, $stdout, $stderr) = $node->psql(
-	'postgres',
-	q{SELECT instaid.next_ticket('not here')},
-	connstr => $node->connstr('postgres') . ' user=app');
-is($stderr, '', '... also if the role has logged in');
-# The worker speaks the encoding of the database, whatever the role's client_encoding is.
-$node->safe_psql('postgres',
-	q{CREATE DATABASE encoded TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C';
-		ALTER ROLE app IN DATABASE encoded SET client_encoding = 'latin1'}
-);
-$node->safe_psql('encoded',
-	q{CREATE EXTENSION instaid; GRANT CREATE ON SCHEMA instaid_tickets TO app;
-		CREATE TYPE instaid_tickets.U&"Z\00e4hler" AS ENUM ()}
-);
-($ret, $stdout, $stderr) = $node->psql(
-	'encoded',
-	q{SELECT instaid.next_ticket(U&'Z\00e4hler')},
-	connstr => $node->connstr('encoded') . ' user=app client_encoding=UTF8');
-like(
-	$stderr,
-	qr/ERROR:  type "Z\xc3\xa4hler" already exists/,
-	'... letters that are not ASCII, too');
-# The extension is trusted.  The role that installs it can create tickets, and can grant
-# this right.
-$node->safe_psql('postgres', 'CREATE DATABASE theirs OWNER app');
-my $by_app = $node->safe_psql('theirs', q{
-	CREATE EXTENSION instaid;
-	SELECT instaid.create_ticket('photos');
-	SELECT instaid.next_ticket('photos'), instaid.next_ticket('new');
-	GRANT CREATE ON SCHEMA instaid_tickets TO PUBLIC},
-	connstr => $node->connstr('theirs') . ' user=app');
-is($by_app, "instaid_tickets.photos\n1|2",
-	'the owner of a database installs the extension and creates tickets');
-$node->append_conf('postgresql.conf', "max_worker_processes = 0\n");
-$node->restart;
-($ret, $stdout, $stderr) = $node->psql('postgres', q{SELECT instaid.next_ticket('nobody')});
-like(
-	$stderr,
-	qr/no background worker is free to create ticket "nobody".*max_worker_processes/s,
-	'no worker is free: an error names the ticket and the setting');
-is($node->safe_psql('postgres', q{SELECT instaid.next_ticket('race 1')}),
-	290, '... and existing tickets go on');
+$node->safe_psql('postgres', q{CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app});
+my ($ret, $stdout, $stderr);
 
 ### A dump has tickets, their values and their privileges.
 
 $node->safe_psql('postgres', q{
-	SELECT instaid.create_ticket('Odd "name"', 3, 5, 1000, 50, 'integer');
-	SELECT * FROM instaid.lease_ticket('Odd "name"', 10);
-	GRANT USAGE ON SEQUENCE instaid_tickets."Odd ""name""" TO app;
-	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT instaid.next_ticket('race 1'));
+	SELECT instaid_tickets.create('public."Odd ""name"""', 3, 5, 1000, 50, 'integer');
+	SELECT * FROM instaid_tickets.lease('"Odd ""name"""', 10);
+	GRANT USAGE ON SEQUENCE public."Odd ""name""" TO app;
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT instaid_tickets.next('race_1'::regclass));
 	INSERT INTO photos DEFAULT VALUES;
 	CREATE DATABASE restored});
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, '-d', $node->connstr('postgres') ], 'pg_dump');
 $node->command_ok([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('restored'), $dump ],
 	'pg_restore');
-my $tickets = 'SELECT * FROM instaid.tickets ORDER BY name';
+my $tickets = 'SELECT ticket, server, servers, last_value FROM instaid_tickets.tickets ORDER BY ticket::text';
 is( $node->safe_psql('restored', $tickets),
 	$node->safe_psql('postgres', $tickets),
 	'the restored database has the tickets and their values');
-is($node->safe_psql('restored', q{SET ROLE app; SELECT instaid.next_ticket('Odd "name"')}),
+is($node->safe_psql('restored', q{SET ROLE app; SELECT instaid_tickets.next('"Odd ""name"""')}),
 	1053, '... and the privileges on them');
 is($node->safe_psql('restored', 'INSERT INTO photos DEFAULT VALUES RETURNING id'),
-	296, '... and the defaults that use them');
-is( $node->safe_psql('restored', q{SET ROLE app; SELECT instaid.create_ticket('created there')}),
-	'instaid_tickets."created there"',
+	293, '... and the defaults that use them');
+is( $node->safe_psql('restored', q{SET ROLE app; SELECT instaid_tickets.create('public.created_there')}),
+	'created_there',
 	'... and the privilege to create them');
 $node->stop;
 
@@ -369,7 +277,7 @@ sub start_client
 			my @list = map { [split] } split /\n/, slurp_file($hosts);
 			push @list, shift @list for 1 .. ($turn + $try) % @list;
 			my ($host, $port) = map { my $i = $_; join ',', map { $_->[$i] } @list } 0, 1;
-			my $sql = q{SELECT current_setting('port'), instaid.next_ticket('photos')};
+			my $sql = q{SELECT current_setting('port'), instaid_tickets.next('photos')};
 			$answer =
 			  `psql -XAtq -F ' ' -d "dbname=postgres host=$host port=$port" -c "$sql" 2>>$file.err`;
 			last if $? == 0;
@@ -408,8 +316,8 @@ sub wait_for
 }
 
 my ($odd, $even) = map { Clients::server($_) } 'odd', 'even';
-$odd->safe_psql('postgres', q{SELECT instaid.create_ticket('photos', 1, 2)});
-$even->safe_psql('postgres', q{SELECT instaid.create_ticket('photos', 2, 2)});
+$odd->safe_psql('postgres', q{SELECT instaid_tickets.create('public.photos', 1, 2)});
+$even->safe_psql('postgres', q{SELECT instaid_tickets.create('public.photos', 2, 2)});
 serve($odd, $even);
 @files = map { "$dir/client$_" } 1 .. 6;
 append_to_file($_, '') for @files;
@@ -432,18 +340,18 @@ is(scalar(grep { $seen{$_}++ } map { @$_ } values %$received), 0, '... and no va
 
 # The third server joins by the steps of docs/tickets.md, while the clients go on.
 my $third = Clients::server('third');
-my $boundary = 3 * (10000 + $odd->safe_psql('postgres', q{SELECT last_value FROM instaid.tickets}));
+my $boundary = 3 * (10000 + $odd->safe_psql('postgres', q{SELECT last_value FROM instaid_tickets.tickets}));
 ($ret, $stdout, $stderr) =
-  $odd->psql('postgres', qq{SELECT instaid.restripe_ticket('photos', 1, 3, $boundary)});
+  $odd->psql('postgres', qq{SELECT instaid_tickets.restripe('photos', 1, 3, $boundary)});
 like($stderr, qr/is not guarded/, 'a third server: restripe_ticket() fails without the guard');
-$_->safe_psql('postgres', qq{SELECT instaid.guard_ticket('photos', $boundary)}) for $odd, $even;
+$_->safe_psql('postgres', qq{SELECT instaid_tickets.guard('photos', $boundary)}) for $odd, $even;
 wait_for(20, $odd, $even);
-$odd->safe_psql('postgres', qq{SELECT instaid.restripe_ticket('photos', 1, 3, $boundary)});
+$odd->safe_psql('postgres', qq{SELECT instaid_tickets.restripe('photos', 1, 3, $boundary)});
 wait_for(20, $odd, $even);
-$third->safe_psql('postgres', qq{SELECT instaid.create_ticket('photos', 3, 3, $boundary + 1)});
+$third->safe_psql('postgres', qq{SELECT instaid_tickets.create('public.photos', 3, 3, $boundary + 1)});
 serve($odd, $even, $third);
 wait_for(20, $odd, $even, $third);
-$even->safe_psql('postgres', qq{SELECT instaid.restripe_ticket('photos', 2, 3, $boundary)});
+$even->safe_psql('postgres', qq{SELECT instaid_tickets.restripe('photos', 2, 3, $boundary)});
 # of these, each client can have taken one before
 wait_for(50 + @clients, $odd, $even, $third);
 append_to_file("$dir/stop", '');

@@ -31,7 +31,7 @@ my $rounds = $ENV{INSTAID_TEST_ROUNDS} ? ($ENV{INSTAID_TEST_ROUNDS} + 3) / 4 : 5
 
 my $node = Clients::server('primary', @settings);
 $node->safe_psql('postgres',
-	q{SELECT instaid.create_ticket(name, step => step)
+	q{SELECT instaid_tickets.create('public.' || name, step => step)
 		FROM (VALUES ('plain', 1), ('leased', 1), ('stepped', 10)) AS t (name, step)}
 );
 take($node, $_, 1) for 'plain', 'leased', 'stepped';
@@ -93,9 +93,9 @@ sub end
 
 my $warning = qr/WARNING: .*\n(?:DETAIL: .*\n)?/;
 for my $case (
-	[ 'plain',  q{SELECT instaid.next_ticket('plain')} ],
-	[ 'leased', q{SELECT last FROM instaid.lease_ticket('leased', 3)} ],
-	[ 'stepped', q{SELECT instaid.next_ticket('stepped')} ])
+	[ 'plain',  q{SELECT instaid_tickets.next('plain')} ],
+	[ 'leased', q{SELECT last FROM instaid_tickets.lease('leased', 3)} ],
+	[ 'stepped', q{SELECT instaid_tickets.next('stepped')} ])
 {
 	my ($ticket, $take) = @$case;
 	set_standbys('nobody');
@@ -150,11 +150,11 @@ for my $case (
 
 # All values have 19 digits, so that text order will do.  One ticket has a step.
 my @tickets = ('busy', 'leaping');
-my %take  = map { $_ => "SELECT instaid.next_ticket('$_');" } @tickets;
+my %take  = map { $_ => "SELECT instaid_tickets.next('$_');" } @tickets;
 my %files = map { $_ => [] } @tickets;
 $node->safe_psql('postgres', q{
-	SELECT instaid.create_ticket('busy', 2, 3, 1000000000000000000);
-	SELECT instaid.create_ticket('leaping', 2, 3, 1000000000000000000, step => 500)});
+	SELECT instaid_tickets.create('public.busy', 2, 3, 1000000000000000000);
+	SELECT instaid_tickets.create('public.leaping', 2, 3, 1000000000000000000, step => 500)});
 $node->backup('backup');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'backup', has_streaming => 1);

@@ -917,27 +917,6 @@ configure($new, 'wal_retrieve_retry_interval', '10ms');
 	unlike($out, qr/(superuser|denied).*give --/, '... and of no option that would not help');
 }
 
-# Tickets, which do not move
-fresh('tickets', q{SELECT instaid.create_ticket('it''s bills'), instaid.create_ticket('shared');
-	CREATE SEQUENCE public.elsewhere;
-	CREATE TABLE insta5.bills (id bigint PRIMARY KEY DEFAULT insta5.next_id(),
-		no bigint DEFAULT instaid.next_ticket('it''s bills'),
-		shared bigint DEFAULT instaid.next_ticket(name => 'shared'),
-		n bigint DEFAULT nextval('public.elsewhere'));
-	INSERT INTO insta5.bills (n) VALUES (1), (2)});
-new(q{SELECT instaid.create_ticket('shared')});
-is(im('--check-only', 'insta5'), 5, 'a column defaults to a ticket that the target lacks');
-like($out, qr/^  ! $_/m, "... $_") for
-  q{column no of insta5\.bills takes values of ticket it's bills, which does not move, .*: run}
-  . q{ SELECT instaid\.create_ticket\('it''s bills', start => N\) there, with N well above 2,},
-  'the target lacks what the shards use: relation public\.elsewhere; create';
-like($out, qr/^  - column shared of insta5\.bills takes values of ticket shared, .*, or above 2$/m,
-	'... and the other one is a remark');
-new(q{SELECT instaid.create_ticket('it''s bills', start => 100);
-	CREATE SEQUENCE public.elsewhere});
-is(im('insta5'), 0, '... when the target has both, it moves');
-ends('tickets');
-
 # Definitions whose texts change when they are restored, and the same ones changed
 my @changed = (
 	[ 'constraint', q{ALTER TABLE insta5.w DROP CONSTRAINT IF EXISTS k, ADD CONSTRAINT k

@@ -1,0 +1,712 @@
+/*
+ * What a move asks the catalogs.  $1 is the array of its shards' schemas, where a query has
+ * parameters.  search_path is pg_catalog.  No query runs a function of another role.
+ */
+#ifndef MOVE_QUERIES_H
+#define MOVE_QUERIES_H
+
+#define OURS "(SELECT oid FROM pg_namespace WHERE nspname = ANY ($1::text[]))"
+#define DATABASE "(SELECT oid FROM pg_database WHERE datname = current_database())"
+
+#define WHO \
+	"SELECT system_identifier || '/' || " DATABASE " FROM pg_control_system()"
+
+/* $1: the second number of an advisory lock; any role can hold it */
+#define LOCK_HOLDER \
+	"SELECT format('Session %s of role %I holds its lock.', l.pid, a.usename)" \
+	" FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid" \
+	" WHERE l.locktype = 'advisory' AND l.granted AND l.database = " DATABASE \
+	" AND l.objsubid = 2 AND l.objid::bigint = $1::bigint & 4294967295" \
+	" AND l.classid::bigint = hashtext('instaid-move')::bigint & 4294967295"
+
+/* a name, and a name or pattern */
+#define FITS(name, pattern) \
+	name " = " pattern " OR " pattern " LIKE '%\\%%'" \
+	" AND " name " LIKE replace(replace(" pattern ", '\\', '\\\\'), '_', '\\_')"
+/* $1: names and patterns, or null for all */
+#define MATCHES(name) \
+	"EXISTS (SELECT FROM unnest($1::text[]) AS p WHERE " FITS(name, "p") ")"
+/* $1: the same; those that no shard fits */
+#define UNMATCHED \
+	"SELECT array_agg(p)::text FROM unnest($1::text[]) AS p WHERE NOT EXISTS (" \
+	" SELECT FROM instaid.shards WHERE " FITS("schema_name::text", "p") ")"
+#define SHOWN "SELECT array_to_string($1::text[], ', ')"
+
+/*
+ * The marks: comments on publications, JSON.  Everyone who may create publications can write
+ * such a comment, so the owner counts.  $2 is the other database.
+ */
+#define MARKS \
+	"SELECT pubname, m->>'from', m->>'to', m->>'state', m->>'lsn', (m->'one_way')::boolean," \
+	" (m->'shards')::text, shards::text," \
+	" ARRAY(SELECT jsonb_array_elements_text(m->'frozen'))::text," \
+	" NOT EXISTS (SELECT FROM unnest(shards) AS s WHERE NOT " MATCHES("s") ")" \
+	" AND NOT EXISTS (SELECT FROM unnest($1::text[]) AS q WHERE NOT EXISTS (" \
+	"  SELECT FROM unnest(shards) AS s WHERE " FITS("s", "q") ")) AS is_all" \
+	" FROM (SELECT p.pubname, CASE WHEN r.rolname = current_user" \
+	"        OR r.rolsuper THEN obj_description(p.oid, 'pg_publication')::jsonb END" \
+	"       FROM pg_publication AS p JOIN pg_roles AS r ON r.oid = p.pubowner" \
+	"       WHERE p.pubname ~ '^instaid_move_[0-9]+$') AS x (pubname, m)" \
+	" CROSS JOIN LATERAL (SELECT ARRAY(SELECT jsonb_array_elements_text(m->'shards'))) AS y (shards)" \
+	" WHERE m IS NOT NULL AND ($1 IS NULL" \
+	"  OR EXISTS (SELECT FROM unnest(shards) AS s WHERE " MATCHES("s") "))" \
+	" ORDER BY pubname"
+
+#define SHARDS \
+	"SELECT array_agg(schema_name ORDER BY shard_id)::text, min(shard_id)," \
+	" COALESCE(array_agg(schema_name ORDER BY shard_id) FILTER (WHERE frozen), '{}')::text" \
+	" FROM instaid.shards WHERE " MATCHES("schema_name::text")
+
+/* $2: the frozen ones, $3...: see mark() */
+#define MARK \
+	"SELECT format('COMMENT ON PUBLICATION %I IS %L', $1::text, jsonb_build_object(" \
+	"'shards', $2::text[], 'frozen', $3::text[], 'from', $4::text, 'to', $5::text," \
+	"'state', $6::text, 'lsn', pg_current_wal_flush_lsn(), 'one_way', $7::boolean))"
+
+#define SUBSCRIPTION \
+	"SELECT oid, subenabled, subslotname FROM pg_subscription" \
+	" WHERE subname = $1 AND subdbid = " DATABASE
+
+#define TABLES \
+	"FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
+	" WHERE n.nspname = ANY ($1::text[]) AND c.relkind = 'r'"
+
+#define PUBLISHED_TABLES \
+	"SELECT string_agg(format('ONLY %I.%I', n.nspname, c.relname), ', ') " TABLES
+
+#define IS_PUBLISHED \
+	"EXISTS (SELECT FROM pg_publication_rel AS r JOIN pg_publication AS p" \
+	" ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND p.pubname = $2)"
+
+#define UNPUBLISHED_TABLES \
+	"SELECT format('ALTER PUBLICATION %I ADD TABLE ONLY %I.%I', $2::text, n.nspname, c.relname) " \
+	TABLES " AND NOT " IS_PUBLISHED
+
+#define UNPUBLISH \
+	"SELECT format('LOCK TABLE ONLY %1$I.%2$I IN SHARE ROW EXCLUSIVE MODE;" \
+	" ALTER PUBLICATION %3$I DROP TABLE ONLY %1$I.%2$I', n.nspname, c.relname, $2::text) " \
+	TABLES " AND " IS_PUBLISHED
+
+/* The guards: statement triggers, whose functions refuse or let pass. */
+#define GUARD_FUNCTION \
+	"SELECT string_agg(format('CREATE OR REPLACE FUNCTION %I.instaid_move_guard() RETURNS trigger" \
+	" LANGUAGE plpgsql AS %L', nspname, $2::text), ';' ORDER BY nspname)" \
+	" FROM pg_namespace WHERE nspname = ANY ($1::text[])"
+#define REFUSES \
+	"BEGIN RAISE object_not_in_prerequisite_state USING" \
+	" MESSAGE = pg_catalog.format('shard %I is frozen', TG_TABLE_SCHEMA)," \
+	" DETAIL = 'It is being moved to another database, or was moved.'," \
+	" HINT = 'Use the shard in its new place.'; END"
+#define LETS_PASS "BEGIN RETURN NULL; END"
+
+#define MISSING_GUARDS \
+	"SELECT format('CREATE TRIGGER instaid_move_guard BEFORE INSERT OR UPDATE OR DELETE OR" \
+	" TRUNCATE ON %1$I.%2$I FOR EACH STATEMENT EXECUTE FUNCTION %1$I.instaid_move_guard()'," \
+	" n.nspname, c.relname)" \
+	" FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
+	" WHERE n.nspname = ANY ($1::text[]) AND c.relkind IN ('r', 'p') AND NOT EXISTS (" \
+	"  SELECT FROM pg_trigger WHERE tgrelid = c.oid AND tgname = 'instaid_move_guard')" \
+	" ORDER BY c.oid"
+
+#define DROP_GUARDS \
+	"SELECT format('DROP TRIGGER instaid_move_guard ON %I.%I', n.nspname, c.relname)" \
+	" FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
+	" JOIN pg_trigger AS t ON t.tgrelid = c.oid" \
+	" WHERE n.nspname = ANY ($1::text[]) AND t.tgname = 'instaid_move_guard'" \
+	" UNION ALL (SELECT format('DROP FUNCTION %I.instaid_move_guard()', n.nspname)" \
+	" FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace" \
+	" WHERE n.nspname = ANY ($1::text[]) AND p.proname = 'instaid_move_guard')"
+
+/* a move, $2, has a publication without the tables of the shards */
+#define BEGUN_BY_DUMP \
+	"SELECT true " TABLES " AND NOT EXISTS (SELECT FROM pg_publication_tables WHERE pubname = $2) LIMIT 1"
+/* shards of a move, $2, that have another name now */
+#define RENAMED \
+	"SELECT string_agg(s.schema_name, ', ') FROM instaid.shards AS s" \
+	" WHERE s.schema_name <> ALL ($1::text[])" \
+	" AND to_regprocedure(format('%I.instaid_move_guard()', s.schema_name)) IS NOT NULL" \
+	" AND ($2 = 'instaid_move_' || s.shard_id OR EXISTS (SELECT FROM pg_publication_tables AS t" \
+	"  WHERE t.pubname = $2 AND t.schemaname = s.schema_name))"
+
+/*
+ * While reads are refused, nobody has rights on the schema, and the comment of its guard keeps them.  The
+ * program's role, or the owner of the subscription of the move, $2, still works there, and may not be a
+ * superuser.  The schema's owner can write the comment, but grant all that it could say as well.
+ * A role that was dropped since has no rights.  OFFSET 0 keeps the comments of other schemas unread, which
+ * can say anything.
+ */
+#define KEPT_RIGHTS(schema) \
+	"(SELECT ARRAY(SELECT i::aclitem FROM unnest(obj_description(p.oid, 'pg_proc')::text[])" \
+	"   WITH ORDINALITY AS k (i, place) WHERE NOT EXISTS (" \
+	"    SELECT FROM regexp_match(i, '^(\"(?:[^\"]|\"\")*\"|[^\"=]*)=[a-zA-Z*]*/(.*)$') AS m, unnest(m) AS r" \
+	"    WHERE r <> '' AND NOT EXISTS (SELECT FROM pg_roles" \
+	"     WHERE r IN (rolname, '\"' || replace(rolname, '\"', '\"\"') || '\"'))) ORDER BY place)" \
+	" FROM pg_proc AS p WHERE p.pronamespace = " schema " AND p.proname = 'instaid_move_guard'" \
+	"  AND p.pronargs = 0 AND obj_description(p.oid, 'pg_proc') IS NOT NULL OFFSET 0)"
+#define RIGHTS "COALESCE(n.nspacl, acldefault('n', n.nspowner))"
+#define REVOKE_ALL \
+	"(SELECT format('REVOKE ALL ON SCHEMA %I FROM PUBLIC%s CASCADE; ', n.nspname," \
+	"  string_agg(DISTINCT format(', %I', pg_get_userbyid(grantee)), ''))" \
+	" FROM aclexplode(" RIGHTS ") WHERE grantee <> 0)"
+#define REFUSE_READS \
+	"SELECT format('COMMENT ON FUNCTION %I.instaid_move_guard() IS %L; ', n.nspname, " RIGHTS ") || " REVOKE_ALL \
+	" || COALESCE((SELECT string_agg(format('GRANT USAGE ON SCHEMA %I TO %I; ', n.nspname, rolname), '')" \
+	"  FROM pg_roles AS r WHERE NOT rolsuper AND (rolname = current_user OR r.oid IN (" \
+	"   SELECT subowner FROM pg_subscription WHERE subname = $2 AND subdbid = " DATABASE "))), '')" \
+	" FROM pg_namespace AS n WHERE n.nspname = ANY ($1::text[]) AND " KEPT_RIGHTS("n.oid") " IS NULL"
+/* null if reads are not refused; in the order of the rights, where a grantor comes first, as pg_dump assumes */
+#define GIVE_BACK_READS \
+	"SELECT string_agg(format('COMMENT ON FUNCTION %I.instaid_move_guard() IS NULL; ', n.nspname)" \
+	" || " REVOKE_ALL " || COALESCE((SELECT string_agg(format('%sGRANT %s ON SCHEMA %I TO %s%s;" \
+	" RESET ROLE; ', CASE WHEN grantor <> n.nspowner THEN format('SET LOCAL ROLE %I; '," \
+	"   pg_get_userbyid(grantor)) END, privilege_type, n.nspname, CASE grantee WHEN 0 THEN 'PUBLIC'" \
+	"   ELSE quote_ident(pg_get_userbyid(grantee)) END, CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)," \
+	"  '' ORDER BY i, privilege_type DESC) FROM unnest(kept) WITH ORDINALITY AS k (item, i)," \
+	"  aclexplode(ARRAY[item])), ''), '') FROM pg_namespace AS n CROSS JOIN LATERAL " KEPT_RIGHTS("n.oid") " AS x (kept)" \
+	" WHERE n.nspname = ANY ($1::text[]) AND kept IS NOT NULL"
+/* for the side that serves, what changes the rights that the other one keeps.  $2: these */
+#define ALL_KEPT_RIGHTS \
+	"SELECT jsonb_object_agg(n.nspname, kept::text)::text FROM pg_namespace AS n" \
+	" CROSS JOIN LATERAL " KEPT_RIGHTS("n.oid") " AS x (kept)" \
+	" WHERE n.nspname = ANY ($1::text[]) AND kept IS NOT NULL"
+#define KEEP_RIGHTS \
+	"SELECT string_agg(format('COMMENT ON FUNCTION %I.instaid_move_guard() IS %L', n.nspname, " RIGHTS ")," \
+	"  '; ' ORDER BY n.nspname) FROM pg_namespace AS n" \
+	" WHERE n.nspname = ANY ($1::text[]) AND $2::jsonb ->> n.nspname::text <> " RIGHTS "::text"
+#define CANNOT_REFUSE_READS \
+	"SELECT CASE WHEN pg_get_userbyid(n.nspowner) = current_user" \
+	"  THEN format('%I owns schema %I, and must read it for this program.', current_user, n.nspname)" \
+	"  ELSE format('%I granted rights on schema %I, and %I may not give them back.'," \
+	"   pg_get_userbyid(grantor), n.nspname, current_user) END" \
+	" FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(" RIGHTS ")" \
+	" WHERE n.nspname = ANY ($1::text[]) AND (pg_get_userbyid(n.nspowner) = current_user" \
+	"  OR grantor <> n.nspowner AND NOT pg_has_role(grantor, 'MEMBER'))" \
+	"  AND NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)"
+
+/*
+ * The transactions that may still write rows, or tables, of the shards: since the guard
+ * refuses, each later one is refused when it has its lock.  $2: for so many seconds
+ */
+#define HOLDERS \
+	"SELECT array_agg(DISTINCT l.virtualtransaction)::text," \
+	" string_agg(DISTINCT COALESCE(l.pid::text, 'a prepared transaction'), ', ')" \
+	" FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid" \
+	" WHERE l.granted AND l.database = " DATABASE \
+	" AND l.pid IS DISTINCT FROM pg_backend_pid()" \
+	" AND a.backend_type IS DISTINCT FROM 'autovacuum worker'" \
+	" AND ($2::float8 = 0 OR (a.xact_start < clock_timestamp() - $2::float8 * interval '1 s') IS NOT FALSE)" \
+	" AND (l.locktype = 'relation' AND l.mode NOT IN ('AccessShareLock', 'RowShareLock')" \
+	"  AND l.relation IN (SELECT oid FROM pg_class WHERE relkind IN ('r', 'p')" \
+	"                     AND relnamespace IN " OURS ")" \
+	"  OR l.locktype = 'object' AND l.classid = 'pg_namespace'::regclass AND l.objid IN " OURS ")"
+#define HOLDERS_LEFT \
+	"SELECT count(*) FROM pg_locks WHERE virtualtransaction = ANY ($1::text[])" \
+	" AND pid IS DISTINCT FROM pg_backend_pid()"
+#define CREATORS \
+	"SELECT string_agg(DISTINCT COALESCE(pid::text, 'of a prepared transaction'), ', ') FROM pg_locks" \
+	" WHERE granted AND database = " DATABASE \
+	" AND pid IS DISTINCT FROM pg_backend_pid() AND locktype = 'object'" \
+	" AND classid = 'pg_namespace'::regclass AND objid IN " OURS
+
+/* $2: the shards that were frozen before the move, and stay so.  To thaw one that issues IDs would wait. */
+#define FREEZE \
+	"SELECT format('SELECT instaid.freeze_shard(%L)', s) FROM unnest($1::text[]) AS s"
+#define THAW \
+	"SELECT string_agg(format('SELECT instaid.thaw_shard(%L)', s), ';')" \
+	" FROM unnest($1::text[]) AS s WHERE s <> ALL ($2::text[]) AND s IN (" \
+	"  SELECT schema_name FROM instaid.shards WHERE frozen)"
+#define LIVE \
+	"SELECT string_agg(schema_name, ', ') FROM instaid.shards" \
+	" WHERE schema_name = ANY ($1::text[]) AND NOT frozen"
+#define EXISTING \
+	"SELECT string_agg(nspname, ', ') FROM pg_namespace WHERE nspname = ANY ($1::text[])"
+
+/* the sequences that issue the IDs of the shards */
+#define ID_SEQUENCES \
+	"SELECT COALESCE(array_agg(q::regclass::text), '{}')::text FROM unnest($1::text[]) AS s" \
+	" CROSS JOIN LATERAL instaid._shard_sequences(s) AS q"
+
+/*
+ * The commands that carry the positions of sequences to the other side, after the thaw, which can
+ * have set them higher; and whether all could be read.  $2: the sequences of IDs, if the sides have
+ * different editions, whose sequences do not count in the same way; else null.
+ */
+#define POSITIONS \
+	"SELECT string_agg(command, ';') AS commands, bool_and(command IS NOT NULL) AS are_read FROM (" \
+	"SELECT CASE WHEN s.name = ANY ($2::text[]) THEN" \
+	"  (SELECT CASE WHEN p.is_read AND p.last IS NULL THEN 'SELECT' WHEN p.is_read THEN" \
+	"    format('SELECT instaid.advance_past(%L, %s, %L)', s.name, p.last, i.epoch) END" \
+	"   FROM instaid._position(s.oid, i.shard_id, i.epoch) AS p)" \
+	"  ELSE format('SELECT setval(%1$L, %3$s(%2$s, pg_sequence_last_value(%1$L)))', s.name, s.last," \
+	"   CASE WHEN s.up THEN 'greatest' ELSE 'least' END) END" \
+	" FROM (SELECT c.oid, n.nspname, format('%I.%I', n.nspname, c.relname)," \
+	"       pg_sequence_last_value(c.oid), q.seqincrement > 0" \
+	"       FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid" \
+	"       JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
+	"       WHERE n.nspname = ANY ($1::text[])) AS s (oid, schema, name, last, up)" \
+	" LEFT JOIN (SELECT * FROM instaid._list_shards() WHERE $2::text[] IS NOT NULL) AS i" \
+	"  ON i.schema_name = s.schema" \
+	" WHERE s.last IS NOT NULL) AS p (command)"
+
+#define UNANALYZED \
+	"SELECT format('ANALYZE %I.%I', n.nspname, c.relname) " TABLES " AND c.reltuples < 0"
+
+/* What an edition makes of a shard: its functions, the type of their argument, and a lock */
+#define MAKERS \
+	"(SELECT p.oid FROM pg_proc AS p LEFT JOIN pg_type AS t ON t.oid = p.proargtypes[p.pronargs - 1]" \
+	"  WHERE p.pronamespace IN " OURS " AND (p.proname, p.pronargs) IN" \
+	"   (('next_id', 0), ('next_id', 1), ('next_ids', 2))" \
+	"  AND (p.pronargs = 0 OR t.typname IN ('regclass', 'id_sequence')))"
+#define ARGUMENT_TYPES \
+	"(SELECT t.oid FROM pg_type AS t WHERE t.typnamespace IN " OURS \
+	" AND t.typname = 'id_sequence' AND t.typtype = 'd')"
+#define LOCKS \
+	"(SELECT c.oid FROM pg_class AS c WHERE c.relnamespace IN " OURS \
+	" AND c.relname = 'id_sequence_lock' AND c.relkind = 'v')"
+/* Has this database the extension?  It can have what is left of the SQL edition, too. */
+#define IS_EXTENSION "EXISTS (SELECT FROM pg_language WHERE lanname = 'instaid')"
+
+/*
+ * Definitions, one to a line, in the order of bytes.  $2: whether both servers have one major
+ * version, and thus one way to write expressions and rights.  $3: the sequences of IDs, if the sides
+ * have different editions; else null.  Then what the editions make is left out, with the rights on
+ * these sequences and their comments.  A line of its own tells who can take IDs.
+ */
+#define ACL(acl, kind, owner) \
+	"CASE WHEN $2::boolean THEN (SELECT string_agg(a::text, ' ' ORDER BY a::text COLLATE \"C\")" \
+	" FROM unnest(COALESCE(" acl ", acldefault('" kind "', " owner "))) AS a) END"
+#define IF_SAME(text) "CASE WHEN $2::boolean THEN " text " END"
+/*
+ * A restored expression is written otherwise: its (a AND b) AND c is a AND b AND c, its
+ * (ARRAY['a'::varchar])::text[] is ARRAY[('a'::varchar)::text], and a column without a name that
+ * is NULL::integer has the name int4.  Pretty texts have no such parentheses.  The casts of arrays and of
+ * their elements are left out, and the name of a column after its cast.  What has no pretty
+ * text is read without any parentheses.
+ */
+#define CAST "::[\\w.\"]+( varying| precision)?(\\([\\d,]+\\))?( with\\w* time zone)?"
+#define NAMELESS(text) "regexp_replace(" text ", '(" CAST ") AS \"?\\w+\"?', '\\1', 'g')"
+#define CASTLESS(text) \
+	"regexp_replace(" text ", '(" CAST ")+(?=[],])|(?<=\\])" CAST "\\[\\]', '', 'g')"
+#define RESTORED(text) CASTLESS(NAMELESS(text))
+#define RESTORED_PLAIN(text) CASTLESS("regexp_replace(" NAMELESS(text) ", '[()\\s]', '', 'g')")
+#define OF_BOTH(oid, made) " AND ($3::text[] IS NULL OR " oid " NOT IN " made ")"
+#define IS_ID_SEQUENCE "COALESCE(format('%I.%I', n.nspname, c.relname) = ANY ($3::text[]), false)"
+/* a default, in which a sequence is not cast to the type of the SQL edition */
+#define DEFAULT \
+	RESTORED("replace(pg_get_expr(e.adbin, e.adrelid, true)," \
+			 " CASE WHEN $3::text[] IS NOT NULL THEN format('::%I.id_sequence', n.nspname) ELSE '' END, '')")
+#define COMMENT_OF(catalog, oid) \
+	" || COALESCE(' comment ' || quote_literal(obj_description(" oid ", '" catalog "')), '')"
+#define OUR_CLASS \
+	" JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ANY ($1::text[])"
+#define DEFINITIONS \
+	"SELECT d FROM (" \
+	"SELECT concat_ws(' ', 'schema', quote_ident(nspname), 'of', pg_get_userbyid(nspowner)," \
+	"  " ACL("COALESCE(" KEPT_RIGHTS("n.oid") ", nspacl)", "n", "nspowner") ")" \
+	COMMENT_OF("pg_namespace", "oid") "  FROM pg_namespace AS n WHERE nspname = ANY ($1::text[])" \
+	" UNION ALL SELECT concat_ws(' ', CASE c.relkind WHEN 'r' THEN 'table'" \
+	"  WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'" \
+	"  WHEN 'f' THEN 'foreign table' WHEN 'S' THEN 'sequence' ELSE 'type' END," \
+	"  format('%I.%I', n.nspname, c.relname), 'of', pg_get_userbyid(c.relowner)," \
+	"  CASE WHEN c.relpersistence <> 'p' THEN 'persistence ' || c.relpersistence::text END," \
+	"  CASE WHEN c.relrowsecurity THEN 'row security' END," \
+	"  CASE WHEN c.relforcerowsecurity THEN 'forced' END," \
+	"  array_to_string(c.reloptions, ' '), " RESTORED_PLAIN("pg_get_partkeydef(c.oid)") "," \
+	"  pg_get_expr(c.relpartbound, c.oid)," \
+	"  CASE WHEN c.relkind IN ('v', 'm') THEN " \
+	IF_SAME("md5(" RESTORED("pg_get_viewdef(c.oid, true)") ")") " END," \
+	"  (SELECT format('by %s%s', q.seqincrement, CASE WHEN q.seqcycle THEN ' cycle' END)" \
+	"   FROM pg_sequence AS q WHERE q.seqrelid = c.oid)," \
+	"  CASE WHEN " IS_ID_SEQUENCE " THEN NULL" \
+	"       WHEN c.relkind = 'S' THEN " ACL("c.relacl", "s", "c.relowner") \
+	"       WHEN c.relkind <> 'c' THEN " ACL("c.relacl", "r", "c.relowner") " END)" \
+	COMMENT_OF("pg_class", "CASE WHEN NOT " IS_ID_SEQUENCE " THEN c.oid END") \
+	"  FROM pg_class AS c" OUR_CLASS " AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c')" \
+	OF_BOTH("c.oid", LOCKS) \
+	" UNION ALL SELECT concat_ws(' ', 'column', format('%I.%I.%I', n.nspname, c.relname, a.attname)," \
+	"  format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'not null' END," \
+	"  (SELECT 'collate ' || l.collname FROM pg_collation AS l WHERE l.oid = a.attcollation)," \
+	"  nullif('generated ' || a.attgenerated::text, 'generated ')," \
+	"  nullif('identity ' || a.attidentity::text, 'identity ')," \
+	"  (SELECT 'default ' || " DEFAULT " FROM pg_attrdef AS e" \
+	"   WHERE e.adrelid = a.attrelid AND e.adnum = a.attnum)," \
+	"  (SELECT string_agg(o, ' ') FROM unnest(a.attoptions) AS o WHERE o ~ '^n_distinct')," \
+	"  'comment ' || quote_literal(col_description(c.oid, a.attnum))," \
+	"  " IF_SAME("(SELECT string_agg(x::text, ' ' ORDER BY x::text COLLATE \"C\")" \
+	"              FROM unnest(a.attacl) AS x)") ")" \
+	"  FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid" OUR_CLASS \
+	"  AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c') AND a.attnum > 0 AND NOT a.attisdropped" \
+	OF_BOTH("c.oid", LOCKS) \
+	" UNION ALL SELECT concat_ws(' ', 'constraint'," \
+	"  format('%I.%I.%I', n.nspname, c.relname, k.conname)," \
+	"  " RESTORED("pg_get_constraintdef(k.oid, true)") ")" \
+	COMMENT_OF("pg_constraint", "k.oid") " FROM pg_constraint AS k JOIN pg_class AS c" \
+	"  ON c.oid = k.conrelid" OUR_CLASS " AND k.contype NOT IN ('t', 'n')" \
+	" UNION ALL SELECT concat_ws(' ', 'index of', format('%I.%I:', n.nspname, c.relname)," \
+	"  " RESTORED("pg_get_indexdef(i.indexrelid, 0, true)") "," \
+	"  CASE WHEN i.indisreplident THEN 'replica identity' END," \
+	"  CASE WHEN NOT i.indisvalid THEN 'not valid' END)" \
+	"  FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid" OUR_CLASS \
+	" UNION ALL SELECT concat_ws(' ', 'trigger', c.relname || ':'," \
+	"  " RESTORED("pg_get_triggerdef(t.oid, true)") "," \
+	"  'enabled', t.tgenabled) FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid" \
+	OUR_CLASS " AND NOT t.tgisinternal AND t.tgname <> 'instaid_move_guard'" \
+	" UNION ALL SELECT concat_ws(' ', 'rule', c.relname || ':'," \
+	"  " IF_SAME("md5(" RESTORED("pg_get_ruledef(r.oid, true)") ")") ", r.rulename, r.ev_enabled)" \
+	"  FROM pg_rewrite AS r JOIN pg_class AS c ON c.oid = r.ev_class" OUR_CLASS \
+	"  AND r.rulename <> '_RETURN'" \
+	" UNION ALL SELECT concat_ws(' ', 'policy', c.relname || ':', p.polname, p.polcmd," \
+	"  p.polpermissive, " RESTORED("pg_get_expr(p.polqual, p.polrelid, true)") "," \
+	"  " RESTORED("pg_get_expr(p.polwithcheck, p.polrelid, true)") "," \
+	"  (SELECT string_agg(CASE r WHEN 0 THEN 'public' ELSE pg_get_userbyid(r) END, ' '" \
+	"   ORDER BY pg_get_userbyid(r) COLLATE \"C\") FROM unnest(p.polroles) AS r))" \
+	"  FROM pg_policy AS p JOIN pg_class AS c ON c.oid = p.polrelid" OUR_CLASS \
+	" UNION ALL SELECT concat_ws(' ', 'statistics', " RESTORED_PLAIN("pg_get_statisticsobjdef(s.oid)") ")" \
+	"  FROM pg_statistic_ext AS s WHERE s.stxnamespace IN " OURS \
+	" UNION ALL SELECT concat_ws(' ', 'function', p.oid::regprocedure, 'of'," \
+	"  pg_get_userbyid(p.proowner), l.lanname, p.prorettype::regtype, p.provolatile," \
+	"  CASE WHEN p.prosecdef THEN 'security definer' END, array_to_string(p.proconfig, ' ')," \
+	"  md5(p.prosrc || COALESCE(" IF_SAME(RESTORED_PLAIN("pg_get_function_sqlbody(p.oid)")) ", ''))," \
+	"  " ACL("p.proacl", "f", "p.proowner") ")" COMMENT_OF("pg_proc", "p.oid") \
+	"  FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang" \
+	"  WHERE p.pronamespace IN " OURS " AND p.proname <> 'instaid_move_guard'" \
+	OF_BOTH("p.oid", MAKERS) \
+	" UNION ALL SELECT format('IDs of %I for %s', n.nspname, string_agg(" \
+	"  CASE u.role WHEN 0 THEN 'public' ELSE pg_get_userbyid(u.role) END, ' '" \
+	"  ORDER BY pg_get_userbyid(u.role) COLLATE \"C\"))" \
+	"  FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang" \
+	"  JOIN pg_namespace AS n ON n.oid = p.pronamespace" \
+	"  CROSS JOIN LATERAL (SELECT ARRAY(SELECT q FROM instaid._shard_sequences(n.nspname) AS q)) AS s (s)" \
+	"  CROSS JOIN LATERAL (" \
+	"   SELECT grantee FROM aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) UNION" \
+	"   SELECT x.grantee FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x" \
+	"   WHERE c.oid = ANY (s.s)) AS u (role)" \
+	"  WHERE $3::text[] IS NOT NULL AND p.oid IN " MAKERS " AND p.proname = 'next_id'" \
+	"  AND p.pronargs = CASE l.lanname WHEN 'instaid' THEN 0 ELSE 1 END AND u.role <> p.proowner" \
+	"  AND has_function_privilege(u.role, p.oid, 'EXECUTE') AND (p.prosecdef OR EXISTS (" \
+	"   SELECT FROM unnest(s.s) AS q WHERE has_sequence_privilege(u.role, q, 'USAGE, UPDATE')))" \
+	"  GROUP BY n.nspname" \
+	" UNION ALL SELECT concat_ws(' ', 'type', t.oid::regtype, 'of', pg_get_userbyid(t.typowner)," \
+	"  CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) END," \
+	"  (SELECT string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder)" \
+	"   FROM pg_enum AS e WHERE e.enumtypid = t.oid)," \
+	"  CASE WHEN t.typnotnull THEN 'not null' END," \
+	"  (SELECT string_agg(" RESTORED("pg_get_constraintdef(k.oid, true)") ", ' '" \
+	"   ORDER BY k.conname COLLATE \"C\")" \
+	"   FROM pg_constraint AS k WHERE k.contypid = t.oid AND k.contype = 'c'))" \
+	"  FROM pg_type AS t WHERE t.typnamespace IN " OURS " AND t.typtype IN ('d', 'e', 'r')" \
+	OF_BOTH("t.oid", ARGUMENT_TYPES) \
+	") AS definitions (d) ORDER BY d COLLATE \"C\""
+
+/* What DROP SCHEMA ... CASCADE would drop */
+#define INSIDE \
+	"WITH RECURSIVE inside AS (SELECT 'pg_namespace'::regclass::oid AS c, oid AS o FROM pg_namespace" \
+	"  WHERE oid IN " OURS \
+	" UNION SELECT d.classid, d.objid FROM pg_depend AS d JOIN inside AS i" \
+	"  ON d.refclassid = i.c AND d.refobjid = i.o AND d.deptype IN ('n', 'a', 'i', 'P', 'S'))"
+/*
+ * What of that is outside of the schemas, without types, indexes and constraints of such a table; and
+ * whether it is a partition or child of one of theirs
+ */
+#define DEPENDANTS \
+	INSIDE ", whose (c, o) AS (SELECT CASE WHEN r.oid IS NULL THEN i.c ELSE 'pg_class'::regclass END," \
+	"  COALESCE(r.oid, i.o) FROM inside AS i" \
+	"  LEFT JOIN pg_trigger AS t ON i.c = 'pg_trigger'::regclass AND t.oid = i.o" \
+	"  LEFT JOIN pg_rewrite AS w ON i.c = 'pg_rewrite'::regclass AND w.oid = i.o" \
+	"  LEFT JOIN pg_attrdef AS d ON i.c = 'pg_attrdef'::regclass AND d.oid = i.o" \
+	"  LEFT JOIN pg_policy AS p ON i.c = 'pg_policy'::regclass AND p.oid = i.o" \
+	"  LEFT JOIN pg_class AS r ON r.oid IN (t.tgrelid, w.ev_class, d.adrelid, p.polrelid)" \
+	"  WHERE NOT COALESCE(t.tgisinternal, false) AND i.c NOT IN ('pg_publication_rel'::regclass," \
+	"   'pg_publication_namespace'::regclass, 'pg_default_acl'::regclass))" \
+	" SELECT DISTINCT pg_describe_object(c, o, 0) COLLATE \"C\", c = 'pg_class'::regclass" \
+	"  AND o IN (SELECT inhrelid FROM pg_inherits AS h JOIN pg_class AS p ON p.oid = h.inhparent" \
+	"   WHERE p.relnamespace IN " OURS ") FROM whose" \
+	"  LEFT JOIN pg_constraint AS k ON c = 'pg_constraint'::regclass AND k.oid = o" \
+	"  LEFT JOIN pg_index AS x ON c = 'pg_class'::regclass AND x.indexrelid = o" \
+	"  LEFT JOIN pg_type AS y ON c = 'pg_type'::regclass AND y.oid = o" \
+	"  LEFT JOIN pg_type AS e ON e.oid = y.typelem" \
+	"  CROSS JOIN LATERAL pg_identify_object(c, o, 0) AS s" \
+	"  WHERE COALESCE((SELECT quote_ident(nspname) FROM pg_namespace" \
+	"   WHERE oid = CASE WHEN c = 'pg_namespace'::regclass THEN o ELSE k.connamespace END), s.schema, '')" \
+	"  <> ALL (SELECT quote_ident(n) FROM unnest($1::text[]) AS n)" \
+	"  AND COALESCE(s.schema, '') <> 'pg_toast' AND COALESCE(x.indrelid, k.conrelid, nullif(e.typrelid, 0)," \
+	"   y.typrelid, 0) NOT IN (SELECT o FROM whose WHERE c = 'pg_class'::regclass) ORDER BY 1"
+
+/* What COPY copies */
+#define DUMPED_TABLES \
+	"SELECT concat_ws(' ', format('%I.%I', n.nspname, c.relname), '(' ||" \
+	"  (SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute" \
+	"   WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '') || ')') " \
+	TABLES " ORDER BY 1"
+
+/* The rows of a table by buckets of their keys, and one by one: see verify(). */
+#define COMPARED_TABLES \
+	"SELECT format('%I.%I', n.nspname, c.relname)," \
+	" format('SELECT textin(record_out(ROW(%s))) AS k," \
+	" hashtextextended(textin(record_out(ROW(%s))), 0) AS h FROM ONLY %I.%I AS t'," \
+	"  COALESCE((SELECT string_agg(format('t.%I', a.attname), ', ' ORDER BY a.attname COLLATE \"C\")" \
+	"   FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)" \
+	"   WHERE i.indrelid = c.oid AND CASE c.relreplident WHEN 'i' THEN i.indisreplident" \
+	"    WHEN 'd' THEN i.indisprimary END), columns), columns, n.nspname, c.relname)" \
+	" FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
+	" CROSS JOIN LATERAL (SELECT string_agg(format('t.%I', a.attname), ', '" \
+	"  ORDER BY a.attname COLLATE \"C\") FROM pg_attribute AS a" \
+	"  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS x (columns)" \
+	" WHERE n.nspname = ANY ($1::text[]) AND c.relkind = 'r' AND columns IS NOT NULL ORDER BY 1"
+#define BUCKETS \
+	"SELECT line, n FROM (SELECT format('%%s %%s %%s', hashtext(k) & 1023, count(*), sum(h)), count(*)" \
+	" FROM (%s) AS t GROUP BY hashtext(k) & 1023) AS s (line, n) ORDER BY line COLLATE \"C\""
+#define ROWS \
+	"SELECT line FROM (SELECT format('row %%s, hash %%s', k, h) FROM (%s) AS t" \
+	" WHERE hashtext(k) & 1023 = ANY ($1::integer[])) AS s (line) ORDER BY line COLLATE \"C\""
+
+/* What would stop a move: "!" and a fault, or "-" and a remark; here by replication.  $2: its tables */
+#define CHECK_PUBLISHER \
+	"SELECT CASE WHEN current_setting('wal_level') <> 'logical' THEN '!wal_level of the source is '" \
+	"  || current_setting('wal_level') || ': set it to logical, and restart' END" \
+	" UNION ALL SELECT '!the source has ' || free || ' free replication slots, and a move needs '" \
+	"  || 2 + least(4, $2::integer) || ': raise max_replication_slots (' || m || '), and restart'" \
+	"  FROM (SELECT current_setting('max_replication_slots')::integer - count(*)," \
+	"        current_setting('max_replication_slots') FROM pg_replication_slots) AS x (free, m)" \
+	"  WHERE free < 2 + least(4, $2::integer)" \
+	" UNION ALL SELECT '!the source has ' || free || ' free WAL senders, and a move needs '" \
+	"  || 1 + least(4, $2::integer) || ': raise max_wal_senders (' || m || '), and restart'" \
+	"  FROM (SELECT current_setting('max_wal_senders')::integer - count(*)," \
+	"        current_setting('max_wal_senders') FROM pg_stat_replication) AS x (free, m)" \
+	"  WHERE free < 1 + least(4, $2::integer)" \
+	" UNION ALL SELECT '!' || current_user || ' is not a superuser of the source, and may not replicate:" \
+	" ALTER ROLE ... REPLICATION, or move with --dump' FROM pg_roles" \
+	"  WHERE rolname = current_user AND NOT rolsuper AND NOT rolreplication" \
+	" UNION ALL SELECT format('!table %s has no replica identity: its UPDATE and DELETE would fail;" \
+	" give it a primary key%s, or ALTER TABLE %1$s REPLICA IDENTITY FULL', c.oid::regclass," \
+	"  CASE WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary" \
+	"   AND NOT indimmediate) THEN ' that is not deferrable' END)" \
+	"  FROM pg_class AS c WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'" \
+	"  AND (c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (" \
+	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary AND indimmediate)" \
+	"   OR c.relreplident = 'i' AND NOT EXISTS (" \
+	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisreplident))" \
+	" UNION ALL SELECT format('!table %s is unlogged, and is not replicated: ALTER TABLE %1$s SET LOGGED'," \
+	"  oid::regclass) FROM pg_class WHERE relnamespace IN " OURS " AND relkind = 'r'" \
+	"  AND relpersistence = 'u'" \
+	" UNION ALL SELECT format('!trigger %I of %s is ENABLE %s, and would fire for each row that is" \
+	" copied: ALTER TABLE %2$s ENABLE TRIGGER %1$I', t.tgname, t.tgrelid::regclass," \
+	"  CASE t.tgenabled WHEN 'A' THEN 'ALWAYS' ELSE 'REPLICA' END) FROM pg_trigger AS t" \
+	"  JOIN pg_class AS c ON c.oid = t.tgrelid WHERE c.relnamespace IN " OURS \
+	"  AND t.tgenabled IN ('A', 'R') AND NOT t.tgisinternal" \
+	" UNION ALL SELECT format('-materialized view %s arrives without rows: REFRESH it on the target'," \
+	"  oid::regclass) FROM pg_class WHERE relnamespace IN " OURS " AND relkind = 'm'" \
+	" UNION ALL SELECT format('-max_slot_wal_keep_size is %s: a copy that takes longer is lost, and" \
+	" begins again', current_setting('max_slot_wal_keep_size'))" \
+	"  WHERE current_setting('max_slot_wal_keep_size') <> '-1'"
+
+#define CHECK_SOURCE \
+	"SELECT '!' || current_user || ' is not a superuser of the source, and has not the rights of the" \
+	" owner of schema ' || (SELECT min(nspname) FROM pg_namespace" \
+	"   WHERE oid IN " OURS " AND NOT pg_has_role(nspowner, 'USAGE')) || ': GRANT that role'" \
+	"  FROM pg_roles WHERE rolname = current_user AND NOT rolsuper AND EXISTS (SELECT FROM pg_namespace" \
+	"   WHERE oid IN " OURS " AND NOT pg_has_role(nspowner, 'USAGE'))" \
+	" UNION ALL SELECT '!' || current_user || ' may not create publications on the source: GRANT CREATE ON" \
+	" DATABASE' WHERE NOT has_database_privilege(current_database(), 'CREATE')" \
+	" UNION ALL SELECT format('!schema %I belongs to %s, and in the SQL edition nobody else can freeze" \
+	" this shard: connect as %2$s to the source', s.schema_name, c.relowner::regrole)" \
+	"  FROM instaid.shards AS s JOIN pg_class AS c ON c.oid = s.sequence" \
+	"  WHERE s.schema_name = ANY ($1::text[])" \
+	"  AND c.relowner <> (SELECT oid FROM pg_roles WHERE rolname = current_user)" \
+	"  AND NOT " IS_EXTENSION \
+	" UNION ALL SELECT '!a prepared transaction, ' || quote_literal(gid) || ', is open since ' || prepared" \
+	"  || ': the slot would wait for it; COMMIT PREPARED or ROLLBACK PREPARED' FROM pg_prepared_xacts" \
+	" UNION ALL SELECT format('!%s and its child %s are not both in the moved schemas: detach one, or" \
+	" move it', i.inhparent::regclass, i.inhrelid::regclass) FROM pg_inherits AS i" \
+	"  JOIN pg_class AS c ON c.oid = i.inhrelid JOIN pg_class AS p ON p.oid = i.inhparent" \
+	"  WHERE c.relkind IN ('r', 'p', 'f')" \
+	"  AND (c.relnamespace IN " OURS ") <> (p.relnamespace IN " OURS ")" \
+	" UNION ALL SELECT format('!foreign key %I of %s refers to %s, and crosses the schemas: ALTER TABLE" \
+	" %2$s DROP CONSTRAINT %1$I', k.conname, k.conrelid::regclass, k.confrelid::regclass)" \
+	"  FROM pg_constraint AS k JOIN pg_class AS t ON t.oid = k.conrelid" \
+	"  JOIN pg_class AS r ON r.oid = k.confrelid WHERE k.contype = 'f' AND k.conparentid = 0" \
+	"  AND (t.relnamespace IN " OURS ") <> (r.relnamespace IN " OURS ")" \
+	" UNION ALL SELECT format('!subscription %I writes to %s of the source: it would not follow the" \
+	" shard', s.subname, r.srrelid::regclass) FROM pg_subscription_rel AS r" \
+	"  JOIN pg_subscription AS s ON s.oid = r.srsubid JOIN pg_class AS c ON c.oid = r.srrelid" \
+	"  WHERE c.relnamespace IN " OURS \
+	" UNION ALL SELECT format('!function %I.instaid_move_guard() belongs to %s: drop it', n.nspname," \
+	"  pg_get_userbyid(p.proowner)) FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace" \
+	"  JOIN pg_roles AS r ON r.oid = p.proowner WHERE n.nspname = ANY ($1::text[])" \
+	"  AND p.proname = 'instaid_move_guard' AND NOT r.rolsuper AND r.rolname <> current_user" \
+	" UNION ALL SELECT format('!the lock table has no room for the %s relations of the shards: raise" \
+	" max_locks_per_transaction, and restart, or move fewer shards at once', n)" \
+	"  FROM (SELECT count(*) FROM pg_class WHERE relnamespace IN " OURS ") AS x (n)" \
+	"  WHERE n > current_setting('max_locks_per_transaction')::integer" \
+	"   * current_setting('max_connections')::integer / 2" \
+	" UNION ALL SELECT format('-publication %I also publishes %s, and will not follow the shard'," \
+	"  p.pubname, r.prrelid::regclass) FROM pg_publication_rel AS r" \
+	"  JOIN pg_publication AS p ON p.oid = r.prpubid JOIN pg_class AS c ON c.oid = r.prrelid" \
+	"  WHERE c.relnamespace IN " OURS " AND p.pubname !~ '^instaid_move_[0-9]+$'" \
+	" UNION ALL SELECT format('-column %s of %s may name large objects, which do not move', a.attname," \
+	"  c.oid::regclass) FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid" \
+	"  JOIN pg_type AS t ON t.oid = a.atttypid WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'" \
+	"  AND a.attnum > 0 AND (t.oid = 'oid'::regtype OR t.typbasetype = 'oid'::regtype)" \
+	"  AND EXISTS (SELECT FROM pg_largeobject_metadata)"
+/* what shards can use, by names that are the same on both sides */
+#define OBJECTS \
+	"(SELECT CASE WHEN c = 'pg_class'::regclass THEN 'relation' ELSE type END || ' ' || identity, c, o FROM (" \
+	"  SELECT tableoid, oid FROM pg_type UNION ALL SELECT tableoid, oid FROM pg_proc UNION ALL" \
+	"  SELECT tableoid, oid FROM pg_operator UNION ALL SELECT tableoid, oid FROM pg_opclass UNION ALL" \
+	"  SELECT tableoid, oid FROM pg_opfamily UNION ALL SELECT tableoid, oid FROM pg_collation UNION ALL" \
+	"  SELECT tableoid, oid FROM pg_ts_config UNION ALL SELECT tableoid, oid FROM pg_ts_dict UNION ALL" \
+	"  SELECT tableoid, oid FROM pg_ts_parser UNION ALL SELECT tableoid, oid FROM pg_ts_template UNION ALL" \
+	"  SELECT tableoid, oid FROM pg_language WHERE lanname <> 'instaid' UNION ALL" \
+	"  SELECT tableoid, oid FROM pg_am UNION ALL SELECT tableoid, oid FROM pg_foreign_server UNION ALL" \
+	"  SELECT tableoid, oid FROM pg_class UNION ALL SELECT tableoid, oid FROM pg_tablespace UNION ALL" \
+	"  SELECT 'pg_authid'::regclass, oid FROM pg_roles) AS x (c, o)" \
+	" CROSS JOIN LATERAL pg_identify_object(c, o, 0))"
+/* a foreign key or a child that crosses the schemas is told by CHECK_SOURCE */
+#define OBJECTS_USED \
+	INSIDE " SELECT DISTINCT name COLLATE \"C\" FROM " OBJECTS " AS u (name, c, o) WHERE (c, o) IN (" \
+	" SELECT d.refclassid, d.refobjid FROM pg_depend AS d JOIN inside AS i" \
+	"  ON d.classid = i.c AND d.objid = i.o WHERE d.refclassid <> 'pg_class'::regclass" \
+	"  OR d.classid NOT IN ('pg_class'::regclass, 'pg_constraint'::regclass)" \
+	"  GROUP BY i.c, i.o, d.refclassid, d.refobjid HAVING bool_and(d.deptype = 'n')" \
+	" UNION SELECT d.refclassid, d.refobjid FROM pg_shdepend AS d JOIN inside AS i" \
+	"  ON d.classid = i.c AND d.objid = i.o WHERE d.dbid = " DATABASE \
+	" UNION SELECT 'pg_authid'::regclass, oid FROM pg_roles WHERE rolname = current_user)" \
+	" AND (c, o) NOT IN (SELECT c, o FROM inside) ORDER BY 1"
+/* $1: such names */
+#define OBJECTS_MISSING \
+	"SELECT unnest($1::text[]) EXCEPT SELECT name FROM " OBJECTS " AS u (name, c, o) ORDER BY 1"
+#define CHECK_SUBSCRIBER \
+	"SELECT '!' || current_user || ' is not a superuser of the target, which PostgreSQL 15 needs for a" \
+	" subscription: ' || CASE WHEN " IS_EXTENSION " THEN 'use a superuser' ELSE 'make this role one, since only" \
+	" the owner moves a shard in the SQL edition' END || ', or move with --dump'" \
+	"  FROM pg_roles WHERE rolname = current_user AND NOT rolsuper" \
+	"  AND current_setting('server_version_num')::integer < 160000" \
+	" UNION ALL SELECT '!' || current_user || ' may not create subscriptions on the target: GRANT" \
+	" pg_create_subscription TO it, and CREATE on the database' FROM pg_roles" \
+	"  WHERE rolname = current_user AND NOT rolsuper" \
+	"  AND current_setting('server_version_num')::integer >= 160000" \
+	"  AND NOT (SELECT pg_has_role(r.oid, 'USAGE') FROM pg_roles AS r" \
+	"           WHERE r.rolname = 'pg_create_subscription')" \
+	" UNION ALL SELECT '!the target has ' || free || ' free logical replication workers, and a move" \
+	" needs 2: raise max_logical_replication_workers (' || m || '), and restart'" \
+	"  FROM (SELECT current_setting('max_logical_replication_workers')::integer - count(pid)," \
+	"        current_setting('max_logical_replication_workers') FROM pg_stat_subscription)" \
+	"   AS x (free, m) WHERE free < 2" \
+	" UNION ALL SELECT '!max_replication_slots of the target is ' || current_setting('max_replication_slots')" \
+	"  || ', and its subscriptions need one each, and one for each table that is copied: raise it, and" \
+	" restart' FROM (SELECT count(*) FROM pg_replication_origin) AS x (n)" \
+	"  WHERE current_setting('max_replication_slots')::integer - n < 2" \
+	" UNION ALL SELECT '-wal_retrieve_retry_interval of the target is '" \
+	"  || current_setting('wal_retrieve_retry_interval') || ': each move waits for that long; 100ms" \
+	" needs a reload only' WHERE (SELECT setting::integer FROM pg_settings" \
+	"  WHERE name = 'wal_retrieve_retry_interval') > 500" \
+	"  AND current_setting('server_version_num')::integer < 160000"
+#define CHECK_TARGET \
+	"SELECT format('!schema %I exists on the target: drop or rename it there', nspname)" \
+	"  FROM pg_namespace WHERE nspname = ANY ($1::text[])" \
+	" UNION ALL SELECT format('!shard ID %s is schema %I on the target: only one of them can have it'," \
+	"  shard_id, schema_name) FROM instaid.shards WHERE shard_id = ANY ($2::integer[])" \
+	"  AND schema_name <> ALL ($1::text[])" \
+	" UNION ALL SELECT '!' || current_user || ' may not create schemas on the target: GRANT CREATE ON" \
+	" DATABASE' WHERE NOT has_database_privilege(current_database(), 'CREATE')"
+
+/* to the other edition: what would go on with functions that it has not, and columns of its types */
+#define CHECK_OTHER_EDITION \
+	"SELECT format('!%s uses a function or the type of its shard, which the other edition makes anew: ' ||" \
+	"  CASE WHEN d.classid = 'pg_type'::regclass AND d.refclassid = 'pg_proc'::regclass THEN" \
+	"   'ALTER DOMAIN %2$s DROP DEFAULT, and let its columns have the default'" \
+	"  WHEN d.classid = 'pg_proc'::regclass THEN" \
+	"   'let no column default to it, drop it, and create it again after --finish'" \
+	"  ELSE 'drop it, and create it again after --finish' END," \
+	"  pg_describe_object(d.classid, d.objid, d.objsubid), d.objid::regtype)" \
+	"  FROM pg_depend AS d WHERE d.deptype = 'n'" \
+	"  AND (d.refclassid = 'pg_proc'::regclass AND d.refobjid IN " MAKERS \
+	"   OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN " ARGUMENT_TYPES ")" \
+	"  AND NOT (d.classid = 'pg_proc'::regclass AND d.objid IN " MAKERS ")" \
+	"  AND NOT (d.classid = 'pg_attrdef'::regclass AND EXISTS (SELECT FROM pg_attrdef AS a" \
+	"   JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_proc AS p ON p.pronamespace = c.relnamespace" \
+	"   AND p.proowner = c.relowner WHERE a.oid = d.objid AND p.oid IN " MAKERS "))" \
+	" UNION ALL SELECT format('!schema %I has the type id_sequence of an earlier move: DROP FUNCTION" \
+	" %1$I.sql_edition_next_id, %1$I.sql_edition_next_ids; DROP DOMAIN %1$I.id_sequence', n.nspname)" \
+	"  FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace" \
+	"  WHERE t.oid IN " ARGUMENT_TYPES " AND " IS_EXTENSION \
+	" UNION ALL SELECT format('!column %I of %s is an instaid.id, which only the extension has: ALTER" \
+	" TABLE %2$s ALTER %1$I TYPE bigint', a.attname, c.oid::regclass)" \
+	"  FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid" \
+	"  WHERE c.relnamespace IN " OURS " AND c.relkind IN ('r', 'p') AND NOT c.relispartition" \
+	"  AND a.atttypid = to_regtype('instaid.id')" \
+	" UNION ALL SELECT format('!column %I of %s defaults to %s, which only the extension has: let it" \
+	" default to %I.next_id()', t.attname, c.oid::regclass, p.oid::regprocedure, n.nspname)" \
+	"  FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid" \
+	"  JOIN pg_attrdef AS a ON a.oid = d.objid JOIN pg_class AS c ON c.oid = a.adrelid" \
+	"  JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
+	"  JOIN pg_attribute AS t ON t.attrelid = c.oid AND t.attnum = a.adnum" \
+	"  WHERE d.refclassid = 'pg_proc'::regclass AND d.classid = 'pg_attrdef'::regclass" \
+	"  AND p.pronamespace = 'instaid'::regnamespace AND p.proname IN ('next_id', 'next_ids')" \
+	"  AND c.relnamespace IN " OURS
+#define OWNERS \
+	"SELECT array_agg(DISTINCT pg_get_userbyid(proowner))::text FROM pg_proc WHERE oid IN " MAKERS
+/* $1: these, for the target */
+#define CHECK_OWNERS \
+	"SELECT format('!the shards belong to %I, and in the SQL edition nobody else can make them: connect" \
+	" as %1$I to the target', o) FROM unnest($1::text[]) AS o" \
+	"  WHERE o <> current_user AND NOT " IS_EXTENSION
+
+/* the way back */
+#define CHECK_BACK_TARGET \
+	"SELECT '!wal_level of the target is ' || current_setting('wal_level') || ': set it to logical, and" \
+	" restart, or move with --one-way' WHERE current_setting('wal_level') <> 'logical'" \
+	" UNION ALL SELECT '!the target has no free replication slot for the way back: raise" \
+	" max_replication_slots, and restart, or move with --one-way' FROM pg_replication_slots" \
+	"  HAVING count(*) >= current_setting('max_replication_slots')::integer"
+
+/* pg_tle makes an extension of the SQL edition, which has no language */
+#define EDITION \
+	"SELECT COALESCE((SELECT 'the extension ' || extversion FROM pg_extension WHERE extname = 'instaid'" \
+	"  AND " IS_EXTENSION ")," \
+	" (SELECT 'the SQL edition ' || substring(obj_description(oid, 'pg_namespace'), '([0-9.]+), SQL')" \
+	"  FROM pg_namespace WHERE nspname = 'instaid_sql'), 'no instaid')"
+#define EDITION_OWNER \
+	"SELECT r.rolname FROM pg_namespace AS n JOIN pg_roles AS r ON r.oid = n.nspowner" \
+	" WHERE n.nspname = 'instaid' AND NOT r.rolsuper AND r.rolname <> current_user"
+#define ENCODING \
+	"SELECT concat_ws(', ', pg_encoding_to_char(encoding), datcollate, datctype)" \
+	" FROM pg_database WHERE datname = current_database()"
+
+/* Make the shards, which a dump of the other edition has made, shards of this one. */
+#define CONVERT \
+	"SELECT format('SELECT instaid._convert_shard(%L)', s) FROM unnest($1::text[]) AS s"
+/* what a shard of the SQL edition that is in use goes on with meanwhile */
+#define DROP_OLD_FUNCTIONS \
+	"SELECT format('DROP FUNCTION %1$I.sql_edition_next_id, %1$I.sql_edition_next_ids;" \
+	" DROP DOMAIN %1$I.id_sequence', s) FROM unnest($1::text[]) AS s WHERE " IS_EXTENSION
+
+/* How a copy goes.  PostgreSQL 19 has another name for the errors of copies of tables. */
+#define PROGRESS \
+	"SELECT count(*) FILTER (WHERE r.srsubstate = 'r'), count(*)," \
+	" pg_size_pretty(COALESCE(sum(pg_relation_size(r.srrelid)), 0))," \
+	" (SELECT sum(x.value::bigint) FROM pg_stat_subscription_stats AS s, jsonb_each_text(to_jsonb(s)) AS x" \
+	"  WHERE s.subid = $1::oid AND x.key IN ('apply_error_count', 'sync_error_count'," \
+	"   'sync_table_error_count'))" \
+	" FROM pg_subscription_rel AS r WHERE r.srsubid = $1::oid"
+/* $2: the system identifier of the target; a line for each table whose copy is finished */
+#define COPIED_TABLES \
+	"SELECT array_agg(format('%s %I.%I', format('pg_%s_sync_%s_%s', r.srsubid, r.srrelid, $2::text)," \
+	" n.nspname, c.relname))::text FROM pg_subscription_rel AS r JOIN pg_class AS c ON c.oid = r.srrelid" \
+	" JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE r.srsubid = $1::oid AND r.srsubstate = 'f'"
+/* $1: these lines */
+#define LOST_COPIES \
+	"SELECT substr(x, strpos(x, ' ') + 1) FROM unnest($1::text[]) AS x" \
+	" WHERE split_part(x, ' ', 1) NOT IN (SELECT slot_name FROM pg_replication_slots)"
+/* $1: a table; what would run at a DELETE although session_replication_role is replica */
+#define CODE_OF_TABLE \
+	"SELECT 'It has a trigger or a rule on the target that is ENABLE ALWAYS or REPLICA.'" \
+	" FROM pg_class AS c WHERE c.oid = to_regclass($1) AND (c.relkind <> 'r'" \
+	"  OR EXISTS (SELECT FROM pg_trigger WHERE tgrelid = c.oid AND tgenabled IN ('A', 'R'))" \
+	"  OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = c.oid AND ev_enabled IN ('A', 'R')))"
+#define SLOT \
+	"SELECT active, wal_status, COALESCE(pg_current_wal_insert_lsn() - confirmed_flush_lsn, 0)," \
+	" pg_size_pretty(pg_current_wal_lsn() - restart_lsn), pg_current_wal_lsn() - restart_lsn" \
+	" FROM pg_replication_slots WHERE slot_name = $1 AND database = current_database()"
+
+#endif
