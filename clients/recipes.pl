@@ -1,4 +1,4 @@
-# perl test/clients/recipes.pl [--write] [NAME...]: compare the blocks of clients/NAME.md with
+# perl clients/recipes.pl [--write] [NAME...]: compare the blocks of clients/NAME/README.md with
 # the trial that they are taken from, or of all clients.  With --write, put them into the
 # pages instead.  The page of the trial "reading" is docs/clients.md.
 #
@@ -25,20 +25,20 @@ sub slurp
 sub page
 {
 	my ($name) = @_;
-	return $name eq 'reading' ? 'docs/clients.md' : "clients/$name.md";
+	return $name eq 'reading' ? 'docs/clients.md' : "clients/$name/README.md";
 }
 
 my $write = @ARGV && $ARGV[0] eq '--write' && shift;
-my @trials = @ARGV ? @ARGV : map { m,([^/]+)/trial$, } glob 'test/clients/*/trial';
+my @trials = @ARGV ? @ARGV : map { m,([^/]+)/trial$, } glob 'clients/*/trial';
 my $wrong  = 0;
 
 for my $trial (@trials)
 {
 	# the recipes of its files, by "NAME/FILE WORD"
 	my %recipes;
-	for my $file (grep { -f && -T } glob "test/clients/$trial/* clients/$trial/*")
+	for my $file (grep { -f && -T && !/\.md$/ } glob "clients/$trial/*")
 	{
-		my $name = $file =~ s,^test/clients/,,r;
+		my $name = $file =~ s,^clients/,,r;
 		my ($indent, $word);
 		for (split /^/, slurp($file))
 		{
@@ -73,7 +73,7 @@ for my $trial (@trials)
 		open my $f, '|-', 'diff', '-u', $page, '-' or die;
 		print $f $new;
 		close $f;
-		print STDERR "$page differs from its trial; perl test/clients/recipes.pl --write\n";
+		print STDERR "$page differs from its trial; perl clients/recipes.pl --write\n";
 		$wrong = 1;
 	}
 }

@@ -1,4 +1,4 @@
-/* docs/batches.sql */
+/* examples/batches.sql */
 
 -- Batches of rows of an outbox between two settled IDs, for several workers, as docs/readers.md
 -- describes: run after the blocks of the section "An outbox".

@@ -1,4 +1,4 @@
-/* docs/links.sql */
+/* examples/links.sql */
 
 -- Texts for public addresses that show neither the time nor the shard of an ID, as
 -- docs/public-addresses.md describes: run as the owner of the key.

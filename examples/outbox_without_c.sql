@@ -1,4 +1,4 @@
-/* docs/outbox_without_c.sql */
+/* examples/outbox_without_c.sql */
 
 -- An outbox whose readers miss no row, without settled_id(), as docs/readers.md describes.
 -- They read in the order of transactions, and only what every open transaction is newer than.

@@ -1,4 +1,4 @@
-/* docs/remove_shards.sql */
+/* examples/remove_shards.sql */
 
 -- Columns with IDs go on without instaid, in both editions, as docs/operations.md describes: they
 -- count on with the sequences of their shards, and the functions of the shards go, with those that

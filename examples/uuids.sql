@@ -1,4 +1,4 @@
-/* docs/uuids.sql */
+/* examples/uuids.sql */
 
 -- Tables whose keys are UUIDs get IDs of a shard, as docs/adopting.md describes.  Change the
 -- names, and run it as the owner of the tables.

@@ -51,7 +51,7 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 		$found{$_} = $1 while $file =~
 		  /(?:version CONSTANT text := \x27|the SQL edition of instaid )([\d.]+)\x27/g;
 	}
-	for (glob "docs/*.md clients/*.md kubernetes/* test/clients/pglite/*.ts") {
+	for (glob "docs/*.md clients/*/README.md kubernetes/* clients/pglite/*.ts") {
 		my $file = text($_);
 		$found{"$_, $&"} = $1 while $file =~ /\b(?:instaid[-:]|version: \x27)(\d+\.\d+)/g;
 	}
@@ -100,5 +100,5 @@ check 'the folders of src include what is below them' sh -c '
 		! grep -n "include \"sources/" src/ids/* src/tickets/* $below'
 check 'the pages show the numbers of the benchmark' perl test/numbers.pl
 check 'links of the pages lead somewhere' perl test/pages.pl
-check 'the pages of the clients show what their trials run' perl test/clients/recipes.pl
+check 'the pages of the clients show what their trials run' perl clients/recipes.pl
 echo "1..$n"

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { PGlite } from '@electric-sql/pglite';
 import { EXTREMES, areNewIds, captions, end, same, trial } from '../lib/tap.mjs';
 
-execFileSync('sh', ['../../../sql-edition/dist.sh', `${process.cwd()}/dist/sql-edition`]);
+execFileSync('sh', ['../../sql-edition/dist.sh', `${process.cwd()}/dist/sql-edition`]);
 const text = readFileSync('dist/sql-edition/instaid-1.0.sql', 'utf8');
 const { db } = await import('./database.ts');
 const query = async (sql, parameters = []) => (await db.query(sql, parameters)).rows as any[];
