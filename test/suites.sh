@@ -189,12 +189,15 @@ install()
 	PG_REGRESS=$pgxs/test/regress/pg_regress
 	TESTDIR=$PWD
 	TESTDATADIR=$SCRATCH/tap/data
-	TESTLOGDIR=$SCRATCH/log/tap
 	export PG_REGRESS TESTDIR TESTDATADIR TESTLOGDIR
 	# before PostgreSQL 17 the logs are always there
 	mkdir -p "$TESTLOGDIR" tmp_check
 	ln -s "$TESTLOGDIR" tmp_check/log
 }
+
+# A step of an isolation test that waits in vain for a lock fails after these seconds.
+PGISOLATIONTIMEOUT=${PGISOLATIONTIMEOUT:-60}
+export PGISOLATIONTIMEOUT
 
 # log_of SUITE: print the name of the file with its output
 log_of()
@@ -263,7 +266,7 @@ run_suite()
 			;;
 		clients) keep "$1" sh test/clients/run "$file" ;;
 		cluster | [0-9]*)
-			keep "$1" prove --verbose -I "$pgxs/test/perl" -I test/lib "$(file_of "$1")"
+			keep "$1" prove --merge --verbose -I "$pgxs/test/perl" -I test/lib "$(file_of "$1")"
 			;;
 		memcheck) keep "$1" sh test/memcheck.sh ;;
 		*) keep "$1" env PG_CONFIG="$installed" sh "$(file_of "$1")" ;;
@@ -312,11 +315,26 @@ report()
 	passed=$((passed + ok))
 	failed=$((failed + bad))
 	echo "$ok passed, $bad failed ($seconds s)$(full_adds "$1")"
-	if [ "$bad" -ne 0 ]; then
-		failed_suites="$failed_suites $1"
-		tail -n 60 "$log"
-		[ ! -f "$log.diffs" ] || cat "$log.diffs"
-	fi
+	[ "$bad" -eq 0 ] || failed_suites="$failed_suites $1"
+}
+
+# show_failures SUITE: print what failed in it: the names of the failed tests with their
+# diagnostics, the diff of pg_regress, or what ended the suite.  Paths are those of the tree.
+show_failures()
+{
+	log=$(log_of "$1")
+	echo "== $1"
+	{
+		# "# TODO" marks a test that may fail
+		awk '/^not ok/ && !/# TODO/ { left = 20; found = 1 } /^ok / { left = 0 }
+			left-- > 0 && (/^not ok/ || /^#/) { print } END { exit !found }' "$log" ||
+			grep -E '\.\.\. FAILED' "$log" || {
+			# it died
+			[ ! -f "$TESTLOGDIR/regress_log_$1" ] || log=$TESTLOGDIR/regress_log_$1
+			grep -vE '^(### |# Running|# No postmaster|waiting for server|server st)' "$log" | tail -n 30
+		}
+		[ ! -f "$log.diffs" ] || awk 'NR <= 200; END { if (NR > 200) print NR - 200 " more lines" }' "$log.diffs"
+	} | sed "s,$SCRATCH/src/,,g; s,$SCRATCH/log/,tmp_check/,g; s,$SCRATCH/,,g"
 }
 
 left_out_suites=
@@ -360,6 +378,7 @@ done
 [ "${1:-}" != packages ] || exit 0
 total=$(echo $alone $shared $memcheck $trials $others | wc -w)
 
+TESTLOGDIR=$SCRATCH/log/tap
 mkdir "$SCRATCH/log"
 began=$(date +%s)
 installed=$PG_CONFIG
@@ -413,10 +432,9 @@ done
 wait_for 1
 
 [ -z "$left_out_suites" ] || echo "$(echo "$left_out_suites" | wc -w) left out:$left_out_suites"
-# again, since a log of everything is often kept only from its end
+# at the end, which is what a log of everything is often kept of
 for name in $failed_suites; do
-	echo "== $name"
-	grep -E '^not ok|\.\.\. FAILED' "$(log_of "$name")" || tail -n 20 "$(log_of "$name")"
+	show_failures "$name"
 done
 echo "All of it took $(($(date +%s) - began)) s"
 echo "$passed passed, $failed failed"
