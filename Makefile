@@ -117,7 +117,7 @@ endif
 assemble = cd $(top) && perl extension/assemble.pl >extension/new && mv extension/new instaid--$(EXTVERSION).sql
 ifeq ($(srcdir_of_makefile),./)
 all: instaid--$(EXTVERSION).sql
-instaid--$(EXTVERSION).sql: $(wildcard extension/*.sql common/*.sql) extension/assemble.pl
+instaid--$(EXTVERSION).sql: $(wildcard extension/*.* common/*.sql)
 	@$(assemble)
 endif
 script:

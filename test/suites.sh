@@ -233,8 +233,9 @@ run_door()
 	name=$1
 	shift
 	keep "$name" make -s -C "$door" PG_CONFIG="$PG_CONFIG" installcheck "$@"
-	cat "$door/regression.diffs" "$door/output_iso/regression.diffs" \
-		>"$(log_of "$name").diffs" 2>/dev/null || [ -s "$(log_of "$name").diffs" ] || rm -f "$(log_of "$name").diffs"
+	diffs=$(log_of "$name").diffs
+	cat "$door/regression.diffs" "$door/output_iso/regression.diffs" >"$diffs" 2>/dev/null || :
+	[ -s "$diffs" ] || rm "$diffs"
 }
 
 # run_suite NAME: run the suite or the file of that name
