@@ -1,4 +1,4 @@
-/* instaid--1.0.sql */
+/* instaid--1.0.sql, which "make script" assembles: edit extension/ and common/ */
 
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit

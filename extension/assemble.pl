@@ -16,4 +16,5 @@ for (@parts)
 	s/^-- include (\S+)\n/text($1) =~ s{^CREATE OR REPLACE }{CREATE }mgr/gem;
 	s/\bVERSION\b/$version/g;
 }
-print join "\n", @parts;
+print "/* instaid--$version.sql, which \"make script\" assembles: edit extension/ and common/ */\n\n",
+  join "\n", @parts;

@@ -233,8 +233,9 @@ run_door()
 	name=$1
 	shift
 	keep "$name" make -s -C "$door" PG_CONFIG="$PG_CONFIG" installcheck "$@"
-	cat "$door/regression.diffs" "$door/output_iso/regression.diffs" >"$(log_of "$name").diffs" 2>/dev/null ||
-		[ -s "$(log_of "$name").diffs" ] || rm -f "$(log_of "$name").diffs"
+	diffs=$(log_of "$name").diffs
+	cat "$door/regression.diffs" "$door/output_iso/regression.diffs" >"$diffs" 2>/dev/null || :
+	[ -s "$diffs" ] || rm "$diffs"
 }
 
 # run_suite NAME: run the suite or the file of that name
@@ -366,7 +367,8 @@ for word in ${SUITES:-all}; do
 			# they need a source tree that is not built yet
 			build | lint | elsewhere) alone="$alone $name" ;;
 			run | model | fuzz | bench) others="$others $name" ;;
-			regress* | isolation* | tickets/* | adopt/* | pgtap*) shared="$shared $name" private=yes ;;
+			regress* | isolation* | tickets/* | adopt/* | pgtap*)
+				shared="$shared $name" private=yes ;;
 			memcheck) memcheck=$name private=yes ;;
 			# they share servers
 			clients/*) trials="$trials $name" private=yes ;;
