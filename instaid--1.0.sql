@@ -1,4 +1,4 @@
-/* instaid--1.0.sql, which "make script" assembles: edit its parts, which assemble.pl names */
+/* instaid--1.0.sql, which "make script" assembles of the files in assemble.pl */
 
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit

@@ -20,7 +20,7 @@ sub common { return text($_[0]) =~ s{^CREATE OR REPLACE }{CREATE }mgr }
 my ($extension) = @ARGV;
 my $folder = $extension eq 'instaid' ? '' : 'adopt/';
 my ($version) = text("$folder$extension.control") =~ /^default_version = '(.*)'/m or die;
-print "/* $extension--$version.sql, which \"make script\" assembles: edit its parts, which assemble.pl names */\n\n",
+print "/* $extension--$version.sql, which \"make script\" assembles of the files in assemble.pl */\n\n",
   join "\n", map {
 	common("$_.sql") =~ s/^-- include (\S+)\n/common($1)/gemr =~ s/\bVERSION\b/$version/gr
 	  =~ s/\bTHIS_EXTENSION\b/$extension/gr

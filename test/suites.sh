@@ -332,9 +332,11 @@ show_failures()
 			grep -E '\.\.\. FAILED' "$log" || {
 			# it died
 			[ ! -f "$TESTLOGDIR/regress_log_$1" ] || log=$TESTLOGDIR/regress_log_$1
-			grep -vE '^(### |# Running|# No postmaster|waiting for server|server st)' "$log" | tail -n 30
+			grep -vE '^(### |# Running|# No postmaster|waiting for server|server st)' "$log" |
+				tail -n 30
 		}
-		[ ! -f "$log.diffs" ] || awk 'NR <= 200; END { if (NR > 200) print NR - 200 " more lines" }' "$log.diffs"
+		[ ! -f "$log.diffs" ] || awk 'NR <= 200
+			END { if (NR > 200) print NR - 200 " more lines" }' "$log.diffs"
 	} | sed "s,$SCRATCH/src/,,g; s,$SCRATCH/log/,tmp_check/,g; s,$SCRATCH/,,g"
 }
 
