@@ -132,7 +132,7 @@ CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
 
 ---- The layout of an ID ----
 
--- The largest shard ID, as src/ids/layout.h defines it.
+-- The largest shard ID, as src/layout.h defines it.
 CREATE FUNCTION instaid._max_shard_id() RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_shard_id';
 
@@ -516,7 +516,7 @@ CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT last_value bigint
 
 ---- Shards ----
 
--- A shard is declared by functions in the language instaid: see src/ids/declaration.c.
+-- A shard is declared by functions in the language instaid: see src/declaration.c.
 CREATE FUNCTION instaid._call_handler() RETURNS language_handler
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_call_handler';
 

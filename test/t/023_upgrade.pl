@@ -80,7 +80,7 @@ my $authority = Clients::server('authority');
 $node = PostgreSQL::Test::Cluster->new('main', install_path => $install_path);
 $node->init;
 $node->append_conf('postgresql.conf',
-	"lc_messages = 'C'\nshared_preload_libraries = 'instaid_sources'\n");
+	"lc_messages = 'C'\nshared_preload_libraries = 'instaid_tickets'\n");
 $node->start;
 
 ### Objects that this version creates

@@ -259,7 +259,7 @@ for my $edition ('extension', 'SQL')
 	my $source = slurp_file('common/findings.sql') . ($edition eq 'SQL'
 		? slurp_file('sql-edition/audit.sql')
 		: slurp_file('extension/audit.sql')
-		  . slurp_file('src/ids/declaration.c') =~ s/code = "(\w+)"/'$1', 'error'/gr);
+		  . slurp_file('src/declaration.c') =~ s/code = "(\w+)"/'$1', 'error'/gr);
 	while ($source =~ /'(\w+)', (?:CASE [^,]* THEN )?'(error|warning)'(?: ELSE '(\w+)')?/g)
 	{
 		$findings{$1}{edition}{$edition} = 1;
