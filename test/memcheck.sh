@@ -30,10 +30,10 @@ status=0
 # texts of errors.
 left_out='generate|usage|audit|text_forms|fields'
 [ -n "${FULL:-}" ] ||
-	left_out="$left_out|id_type|lifecycle|shards|freeze|adopt|partitions|tickets|sanity"
+	left_out="$left_out|id_type|lifecycle|shards|freeze|adopt|partitions|sanity"
 make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION= \
 	REGRESS="$(sed -n 's/^REGRESS = //p' Makefile | sed -E "s/ ($left_out)\b//g")" || status=$?
-small='sql/shards.sql sql/tickets.sql'
+small='sql/shards.sql tickets/sql/tickets.sql'
 [ -z "${FULL:-}" ] || small=sql/fields.sql
 sed "s/100, 700/100, 109/; s/1000, 151[12]/1000, 1003/; s/'photos', 10000/'photos', 10/
 	s/10000000/10000/; s/1500000, 10/15000, 10/; s/(1, 100000)/(1, 100)/" \

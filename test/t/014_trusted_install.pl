@@ -97,44 +97,7 @@ for my $installer ('superuser', 'mallory', 'mallory_with_defaults')
 				OR has_schema_privilege('alice', n.oid, 'CREATE')))}),
 		'', '... and the schemas belong to a superuser');
 
-	# the schema of the tickets
 	next if $installer eq 'superuser';
-	like(run_as('mallory', $name, q{SELECT instaid.create_ticket('photos')}),
-		qr/ERROR:  42501: permission denied for schema instaid_tickets/,
-		'the installer does not own the database, and creates no tickets');
-	as_superuser($name, 'GRANT CREATE ON SCHEMA instaid_tickets TO mallory WITH GRANT OPTION');
-	is(run_as('mallory', $name, q{
-		SELECT instaid.create_ticket('photos'); SELECT instaid.next_ticket('photos');
-		GRANT CREATE ON SCHEMA instaid_tickets TO alice}),
-		"instaid_tickets.photos\n1\n", '... unless the owner permits it');
-	is(run_as('alice', $name,
-		q{SELECT instaid.create_ticket('likes'); SELECT instaid.next_ticket('likes');}),
-		"instaid_tickets.likes\n1\n", '... and can grant this right');
-	my $sequence = 'm.gain()::bigint AS last_value, 0::bigint AS log_cnt, true AS is_called';
-	run_as('mallory', $name, qq{
-		ALTER SCHEMA instaid_tickets RENAME TO ours;
-		CREATE SCHEMA instaid_tickets;
-		CREATE VIEW instaid_tickets.photos AS SELECT $sequence;
-		CREATE VIEW instaid_tickets.planted AS SELECT $sequence;
-		CREATE FUNCTION instaid_tickets.int8eq(bigint, bigint) RETURNS boolean
-			LANGUAGE sql AS 'SELECT m.gain() = 1';
-		CREATE OPERATOR instaid_tickets.= (FUNCTION = instaid_tickets.int8eq,
-			LEFTARG = bigint, RIGHTARG = bigint);});
-	for my $ticket ('photos', 'planted', 'likes')
-	{
-		as_superuser($name, qq{
-			SELECT * FROM instaid.tickets;
-			SELECT * FROM instaid.segments;
-			SELECT instaid.next_ticket('$ticket');
-			SELECT instaid.lease_ticket('$ticket', 5);
-			SELECT instaid.guard_ticket('$ticket', 1000);
-			SELECT instaid.restripe_ticket('$ticket', 1, 2, 1000);
-			SELECT * FROM instaid.audit();
-			SELECT instaid.drop_ticket('$ticket');});
-	}
-	gained_nothing('code in the schema of the tickets is not run');
-	is($node->safe_psql($name, q{SELECT count(*) FROM pg_namespace WHERE nspname = 'ours'}), 0,
-		'... and the schema is not renamed');
 
 	# She owns the extension and can drop it.  A superuser who follows the documentation
 	# stops at the first statement.
@@ -193,10 +156,10 @@ my $missing = qq{
 # the one of the control file and those that the script makes
 sub hostile_defaults
 {
-	my $sql = 'CREATE SCHEMA instaid; CREATE SCHEMA instaid_tickets;';
+	my $sql = 'CREATE SCHEMA instaid;';
 	for my $role ($superuser, 'dba', 'mallory')
 	{
-		for my $schema ('', map { "IN SCHEMA $_" } 'pg_catalog', 'instaid', 'instaid_tickets')
+		for my $schema ('', map { "IN SCHEMA $_" } 'pg_catalog', 'instaid')
 		{
 			for my $kind ('TABLES', 'SEQUENCES', 'FUNCTIONS', 'TYPES', $schema ? () : 'SCHEMAS')
 			{
@@ -205,7 +168,7 @@ sub hostile_defaults
 			}
 		}
 	}
-	return "$sql DROP SCHEMA instaid, instaid_tickets";
+	return "$sql DROP SCHEMA instaid";
 }
 
 my $number = 0;
@@ -245,9 +208,8 @@ is(run_as('alice', 'theirs', q{
 	CREATE EXTENSION instaid;
 	SELECT instaid.create_shard('insta5', 5);
 	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id());
-	INSERT INTO insta5.photos DEFAULT VALUES;
-	SELECT instaid.create_ticket('photos', 2, 3);}),
-	"\ninstaid_tickets.photos\n", 'an ordinary role uses the extension');
+	INSERT INTO insta5.photos DEFAULT VALUES}),
+	"\n", 'an ordinary role uses the extension');
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 my %database = map { $_ => $node->connstr($_) . " user=$owner{$_}" } keys %owner;
 command_ok([ 'pg_dump', '-Fc', '-f', $dump, '-d', $database{theirs} ], '... dumps its database');
@@ -258,10 +220,8 @@ command_ok([ 'pg_restore', '-e', '--no-owner', '-d', $database{other}, $dump ],
 for my $name ('restored', 'other')
 {
 	is(run_as($owner{$name}, $name, q{
-		SELECT instaid.extract_shard_id(insta5.next_id());
-		SELECT instaid.next_ticket('photos');
-		SELECT instaid.create_ticket('new')}),
-		"5\n2\ninstaid_tickets.new\n", "... with shard and tickets, in $name");
+		SELECT instaid.extract_shard_id(insta5.next_id())}),
+		"5\n", "... with its shard, in $name");
 	is($node->safe_psql($name, q{
 		SELECT rolsuper FROM pg_namespace JOIN pg_roles AS r ON r.oid = nspowner
 		WHERE nspname = 'instaid'}),
