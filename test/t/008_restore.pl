@@ -252,9 +252,9 @@ for my $edition ('extension', 'SQL edition')
 	my $altering = Clients::session($main, $newer);
 	$altering->('BEGIN; ALTER SEQUENCE insta5.table_id_seq RENAME TO other;
 		ALTER SEQUENCE insta6.table_id_seq RENAME TO other;
-		SELECT pg_sequence_last_value(\'unused.table_id_seq\')');
+		SELECT pg_sequence_last_value(\'back.table_id_seq\')');
 	my $waiting = IPC::Run::start([ 'psql', '-XqAt', '-d', $main->connstr($newer), '-c',
-		'ALTER SEQUENCE unused.table_id_seq CACHE 1' ], IPC::Run::timeout(180));
+		'ALTER SEQUENCE back.table_id_seq CACHE 1' ], IPC::Run::timeout(180));
 	$main->poll_query_until($newer, 'SELECT count(*) = 1 FROM pg_locks WHERE NOT granted')
 	  or die 'nobody waits';
 	$main->psql($newer, 'SELECT instaid.dump_positions()', stdout => \my $out, stderr => \my $err,
@@ -268,7 +268,7 @@ for my $edition ('extension', 'SQL edition')
 	$waiting->finish;
 	# nor is what others lock for a moment, between two looks
 	append_to_file("$tablespace/alter.sql",
-		"BEGIN;\nALTER SEQUENCE unused.table_id_seq CACHE 1;\nCOMMIT;\n\\sleep 1 ms\n")
+		"BEGIN;\nALTER SEQUENCE back.table_id_seq CACHE 1;\nCOMMIT;\n\\sleep 1 ms\n")
 	  if $edition eq 'extension';
 	my $pgbench = IPC::Run::start([ 'pgbench', '-n', '-T', '60', '-f', "$tablespace/alter.sql",
 		$main->connstr($newer) . ($as[1] ? " user=$as[1]" : '') ], '&>', '/dev/null');
@@ -279,7 +279,7 @@ for my $edition ('extension', 'SQL edition')
 			missing integer := 0;
 		BEGIN
 			FOR n IN 1 .. 200 LOOP
-				PERFORM FROM instaid.dump_positions() AS d WHERE d ~ 'unused.table_id_seq';
+				PERFORM FROM instaid.dump_positions() AS d WHERE d ~ 'back.table_id_seq';
 				missing := missing + (NOT FOUND)::integer;
 			END LOOP;
 			SET LOCAL client_min_messages = notice;
@@ -290,7 +290,7 @@ for my $edition ('extension', 'SQL edition')
 	# what another transaction locks does not stop the file
 	my $locking = Clients::session($main, $older);
 	$locking->(q{BEGIN; ALTER SEQUENCE insta5.table_id_seq CACHE 1;
-		ALTER SEQUENCE unused.table_id_seq CACHE 1;
+		ALTER SEQUENCE back.table_id_seq CACHE 1;
 		SELECT pg_sequence_last_value('insta6.table_id_seq')});
 	my $shown = '';
 	local $ENV{PGOPTIONS} = '-c statement_timeout=60s';
@@ -298,7 +298,7 @@ for my $edition ('extension', 'SQL edition')
 		'-o', '/dev/null', '-f', $file ], '>&', \$shown),
 		"$edition: a run while sequences are locked goes to the end");
 	is(join(' ', sort $shown =~ /position of sequence (\S+) not restored: .* lock timeout/g),
-		'insta5.table_id_seq insta6.table_id_seq unused.table_id_seq', '... and names them');
+		'back.table_id_seq insta5.table_id_seq insta6.table_id_seq', '... and names them');
 	(undef, undef, $err) = $main->psql($older, q{SELECT instaid.restore_position(
 		'insta5.table_id_seq', 5, instaid.default_epoch(), 'insta5', true)}, extra_params => \@as);
 	like($err,
