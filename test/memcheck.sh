@@ -24,9 +24,9 @@ start_server
 status=0
 # Five files are left out, since they take minutes here and reach little C code that the
 # others do not: "generate", "usage" and "fields" make very many IDs, "audit" is mostly SQL, and
-# the fuzzer runs the code of "text_forms" under sanitizers.  Without FULL eight more are left
-# out.  "shards", or with FULL "fields", runs with small numbers, and without a comparison.  The statements below reach the C code that only the others do, but for the
-# texts of errors.
+# the fuzzer runs the code of "text_forms" under sanitizers.  Without FULL more are left out.
+# "shards", or with FULL "fields", runs with small numbers, and without a comparison.  The
+# statements below reach the C code that only the others do, but for the texts of errors.
 left_out='generate|usage|audit|text_forms|fields'
 [ -n "${FULL:-}" ] ||
 	left_out="$left_out|id_type|lifecycle|shards|freeze|adopt|partitions|sanity"
