@@ -32,10 +32,12 @@ in_width()
 }
 
 # before make, which assembles it again
-check 'the script of the extension is what make script assembles' sh -c '
-	perl extension/assemble.pl >assembled &&
-		version=$(sed -n "1s/.*--\(.*\)\.sql,.*/\1/p" assembled) &&
-		diff "instaid--$version.sql" assembled'
+check 'the scripts are what make script assembles' sh -c '
+	for script in instaid adopt/instaid_adopt; do
+		perl extension/assemble.pl "${script#adopt/}" >assembled &&
+			version=$(sed -n "1s/.*--\(.*\)\.sql,.*/\1/p" assembled) &&
+			diff "$script--$version.sql" assembled || exit
+	done'
 [ -z "$clang" ] || check 'clang, in the tree, without warnings' in_tree
 check 'cppcheck' cppcheck --quiet --error-exitcode=1 --std=c99 \
 	--enable=warning,performance,portability --suppress=normalCheckLevelMaxBranches \
@@ -63,7 +65,7 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 		$found{$_} = $1 while $file =~
 		  /(?:version CONSTANT text := \x27|the SQL edition of instaid )([\d.]+)\x27/g;
 	}
-	for (glob "docs/*.md clients/*.md kubernetes/* test/clients/pglite/*.ts") {
+	for (glob "docs/*.md clients/*/README.md kubernetes/* clients/pglite/*.ts") {
 		my $file = text($_);
 		$found{"$_, $&"} = $1 while $file =~ /\b(?:instaid[-:]|version: \x27)(\d+\.\d+)/g;
 	}
@@ -78,7 +80,7 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 	@others = grep { $release{$_} ne $meta->{version} } sort keys %release;
 	die map { "$_ has the version $release{$_}, and META.json has $meta->{version}\n" } @others
 		if @others'
-written='extension/*.sql common/*.sql sql-edition/*.sql tickets/*.sql adopt/*.sql'
+written='extension/*.sql common/*.sql sql-edition/*.sql tickets/*.sql adopt/[!i]*.sql'
 check 'lines of SQL are under 100 columns' in_width 99 $written
 check 'each private function and view of SQL has a comment above it' perl -ne '
 	print "$ARGV: $1\n" and $bad = 1
@@ -112,5 +114,5 @@ check 'C includes files of its folder, and libraries those of src/common/' perl 
 	}'
 check 'the pages show the numbers of the benchmark' perl test/numbers.pl
 check 'links of the pages lead somewhere' perl test/pages.pl
-check 'the pages of the clients show what their trials run' perl test/clients/recipes.pl
+check 'the pages of the clients show what their trials run' perl clients/recipes.pl
 echo "1..$n"

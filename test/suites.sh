@@ -17,9 +17,9 @@ all="run build lint model fuzz regress isolation tickets/regress tickets/isolati
 # "full" is what "make test-matrix FULL=1" runs on one version.
 full="$all elsewhere"
 # These sets are not in "all", either.  They need programs of others: each file
-# test/cluster/*.pl and each folder of test/clients with a file "trial" is a suite.
+# test/cluster/*.pl and each folder of clients/ with a file "trial" is a suite.
 cluster=$(cd test && ls cluster/*.pl 2>/dev/null | sed 's/\.pl$//')
-clients=$(cd test && ls clients/*/trial | sed 's,/trial$,,')
+clients=$(ls clients/*/trial | sed 's,/trial$,,')
 # These clients are newer in Debian 13 and 14 than in 12, or only there.  Their trials know
 # each version.
 newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/sqlx
@@ -77,7 +77,7 @@ suites_of()
 		test/t/*.pl) basename "$1" .pl ;;
 		test/cluster/*.pl) echo "$1" | sed 's,test/\(.*\)\.pl,\1,' ;;
 		test/*.sh) basename "$1" .sh ;;
-		test/clients/*) echo "${1%/}" | sed 's,test/,,' ;;
+		clients/*/*) echo "${1%/*}" ;;
 		*) echo "$1" ;;
 	esac
 }
@@ -109,7 +109,7 @@ file_of()
 		regress* | isolation* | tickets/* | adopt/* | pgtap*) echo /dev/null ;;
 		run | build | elsewhere | lint | model | fuzz | bench | memcheck) echo "test/$1.sh" ;;
 		cluster/*) echo "test/$1.pl" ;;
-		clients/*) echo "test/$1/trial" ;;
+		clients/*) echo "$1/trial" ;;
 		*) echo "test/t/$1.pl" ;;
 	esac
 }
@@ -135,7 +135,7 @@ packages_of()
 		pgtap*) echo 'libtap-parser-sourcehandler-pgtap-perl postgresql-@PG@-pgtap?' ;;
 		clients/*)
 			# a client that cannot be had is left out
-			packages_in test/clients/run $(find "test/$1" -type f) | sed 's/[^ ]\{1,\}/&?/g'
+			packages_in clients/run $(find "$1" -type f) | sed 's/[^ ]\{1,\}/&?/g'
 			;;
 		cluster/* | [0-9]*) packages_in test/lib/Clients.pm "$(file_of "$1")" ;;
 		*) packages_in "$(file_of "$1")" ;;
@@ -265,7 +265,7 @@ run_suite()
 			psql -Xq -c 'CREATE DATABASE pgtap' 2>/dev/null || :
 			keep "$1" pg_prove -d pgtap --verbose test/pgtap/${file:-*}.sql
 			;;
-		clients) keep "$1" sh test/clients/run "$file" ;;
+		clients) keep "$1" sh clients/run "$file" ;;
 		cluster | [0-9]*)
 			keep "$1" prove --merge --verbose -I "$pgxs/test/perl" -I test/lib "$(file_of "$1")"
 			;;
@@ -332,9 +332,11 @@ show_failures()
 			grep -E '\.\.\. FAILED' "$log" || {
 			# it died
 			[ ! -f "$TESTLOGDIR/regress_log_$1" ] || log=$TESTLOGDIR/regress_log_$1
-			grep -vE '^(### |# Running|# No postmaster|waiting for server|server st)' "$log" | tail -n 30
+			grep -vE '^(### |# Running|# No postmaster|waiting for server|server st)' "$log" |
+				tail -n 30
 		}
-		[ ! -f "$log.diffs" ] || awk 'NR <= 200; END { if (NR > 200) print NR - 200 " more lines" }' "$log.diffs"
+		[ ! -f "$log.diffs" ] || awk 'NR <= 200
+			END { if (NR > 200) print NR - 200 " more lines" }' "$log.diffs"
 	} | sed "s,$SCRATCH/src/,,g; s,$SCRATCH/log/,tmp_check/,g; s,$SCRATCH/,,g"
 }
 

@@ -136,7 +136,7 @@ purge_others()
 purge()
 {
 	su postgres -c "cd /usr/share/doc/$package &&
-			psql -Xq -d moved -f docs/remove_shards.sql -c 'DROP EXTENSION instaid'" &&
+			psql -Xq -d moved -f examples/remove_shards.sql -c 'DROP EXTENSION instaid'" &&
 		query 'INSERT INTO insta6.photos DEFAULT VALUES' moved &&
 		query 'DROP EXTENSION instaid CASCADE' && apt-get purge -y -q "$package" && query 'SELECT 1' &&
 		! find /etc/postgresql /usr /var/lib/postgresql -name '*instaid*' | grep .
