@@ -1,4 +1,4 @@
-/* instaid--1.0.sql, which "make script" assembles of the files in assemble.pl */
+/* instaid--1.0.sql, which "make script" assembles: do not edit it */
 
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit

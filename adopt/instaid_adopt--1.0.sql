@@ -1,4 +1,4 @@
-/* instaid_adopt--1.0.sql, which "make script" assembles of the files in assemble.pl */
+/* instaid_adopt--1.0.sql, which "make script" assembles: do not edit it */
 
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid_adopt" to load this file. \quit
