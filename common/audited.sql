@@ -4,8 +4,8 @@
 --
 -- - It runs nothing that a user wrote, waits for no lock, and does not fail.  What is parsed is
 --   not deparsed: that can lock a table, and fails if it is nested deeply.  What is very long is
---   not read, nor what is very much of one role.  regclass and regprocedure are not used for names:
---   they look at all other objects of the name.
+--   not read, nor what is very much of one role.  regclass and regprocedure are not used for
+--   names: they look at all other objects of the name.
 -- - A cure that is SQL runs nothing of another role, and names no function that another role can
 --   replace.  Where PostgreSQL itself runs an owner's code with the caller's rights, such as a
 --   CHECK during ALTER COLUMN TYPE, the cure is left to the owner.

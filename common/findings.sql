@@ -15,11 +15,12 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
            CASE WHEN c.free IS NULL AND NOT c.is_shard
                 THEN '-- No shard ID is free in this database. Drop a shard that nothing uses.'
                 WHEN p.oid IS NULL
-                THEN concat(CASE WHEN NOT c.is_shard
+                THEN concat(c.before,
+                            CASE WHEN NOT c.is_shard
                                  THEN format('SELECT instaid.create_shard(%L, %s, sequence_name =>'
                                              ' ''shard_id_seq''); ', n.nspname, c.free) END,
-                            format('SELECT * FROM instaid.adopt_column(%L, %L); -- As the owner of'
-                                   ' the schema.', d.table_name,
+                            format('SELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the'
+                                   ' owner of the schema.', d.table_name,
                                    (parse_ident(d.column_name))[1]))
                 WHEN p.proretset OR p.prorettype NOT IN ('bigint'::regtype, 'text'::regtype,
                                                          'varchar'::regtype)
@@ -37,27 +38,30 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                          WHERE o.pronamespace = c.schema AND o.proname = 'next_id'
                            AND o.pronargs = 1 AND o.pronargdefaults = 1)
                 THEN format('DROP FUNCTION %s; -- If it is the default of columns, rename it'
-                            ' first, and give them another one with instaid.adopt_column().',
-                            c.object)
+                            ' first, and give them another one with adopt_column().', c.object)
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
                      OR c.is_shard
-                THEN format('SELECT instaid.replace_copy(%L%s); -- If nothing calls it, drop it'
-                            ' instead.', c.object, CASE WHEN NOT c.is_shard
-                                                        THEN ', ' || c.free END)
+                THEN format('%sSELECT instaid_adopt.replace_copy(%L%s); -- If nothing calls it,'
+                            ' drop it instead.', c.before, c.object,
+                            CASE WHEN NOT c.is_shard THEN ', ' || c.free END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
-                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; SELECT'
-                            ' instaid.adopt_shard(%L); -- Defaults follow it.', c.object,
-                            n.nspname)
+                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; %sSELECT'
+                            ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.', c.object,
+                            c.before, n.nspname)
                 WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
                 THEN '-- Read its text. If it is right, give the function and its sequence to the'
-                     ' owner of the schema, and then call instaid.adopt_shards().'
+                     ' owner of the schema, and then call adopt_shards().'
                 WHEN f.proowner <> p.proowner
-                THEN format('ALTER ROUTINE %I.next_id() RENAME TO old_next_id; SELECT'
-                            ' instaid.adopt_shard(%1$L); -- Defaults follow it.', n.nspname)
-                ELSE 'CALL instaid.adopt_shards(); -- It says what to do with a copy that it'
-                     ' leaves. If the function has %%, write % first.' END
+                THEN format('ALTER ROUTINE %1$I.next_id() RENAME TO old_next_id; %2$sSELECT'
+                            ' instaid_adopt.adopt_shard(%1$L); -- Defaults follow it.', n.nspname,
+                            c.before)
+                ELSE CASE c.before WHEN '' THEN 'CALL instaid_adopt.adopt_shards();'
+                          ELSE format('%sSELECT instaid_adopt.adopt_shard(%L);', c.before,
+                                      n.nspname) END
+                     || ' -- If the function has %%, write % first.' END
     -- a number of its own for each schema, from the largest one down
     FROM (SELECT c.*, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard,
+                 instaid._before_adopting() AS before,
                  (SELECT array_agg(n ORDER BY n DESC)
                   FROM generate_series(0, instaid._max_shard_id()) AS n
                   WHERE n NOT IN (SELECT s.shard_id FROM shard AS s))[
@@ -221,8 +225,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     SELECT 'foreign_default', 'error', i.name,
            concat(format('its default uses the shard in schema %I', n.nspname),
                   '; CHECK ' || k.names || ' reads the shard ID and can refuse another'),
-           concat(k.drops,
-                  format('SELECT * FROM instaid.adopt_column(%L, %L); -- As the owner of the'
+           concat(k.drops, instaid._before_adopting(),
+                  format('SELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the owner of the'
                          ' table.', i.table_name, (parse_ident(i.column_name))[1]))
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
@@ -241,8 +245,9 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('SELECT * FROM instaid.adopt_column(%L, %L); -- As the owner of the table.',
-                  d.table_name, (parse_ident(d.column_name))[1])
+           format('%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the owner of the'
+                  ' table.', instaid._before_adopting(), d.table_name,
+                  (parse_ident(d.column_name))[1])
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
                                        AND p.classid = 'pg_attrdef'::regclass
@@ -264,9 +269,9 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           '-- As its owner, make it bigint: with instaid.adopt_column() on the column that takes'
-           ' the IDs, which also widens references, or, if no table of another role refers to it'
-           ' or inherits it, with ALTER TABLE. Both rewrite the table.'
+           '-- As its owner, make it bigint: with adopt_column() on the column that takes the IDs,'
+           ' which also widens references, or, if no table of another role refers to it or'
+           ' inherits it, with ALTER TABLE. Both rewrite the table.'
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -290,10 +295,10 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
            format('has IDs of shard %s, which this database does not have, in columns without'
                   ' default: %s', v.shard_id,
                   string_agg(DISTINCT format('%I.%I', b.table_name, b.column_name), ', ')),
-           format('SELECT instaid.create_shard(%L, %s); %s -- If their shard was dropped, as the'
+           format('%sSELECT instaid.create_shard(%L, %s); %s -- If their shard was dropped, as the'
                   ' owner of the schema. Pass the epoch that it had, if it is not the default.',
-                  b.schema_name, v.shard_id,
-                  string_agg(DISTINCT format('SELECT * FROM instaid.adopt_column(%L, %L);',
+                  instaid._before_adopting(), b.schema_name, v.shard_id,
+                  string_agg(DISTINCT format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);',
                                              format('%I.%I', b.schema_name, b.table_name),
                                              b.column_name), ' '))
     FROM bare AS b JOIN pg_stats AS p ON p.schemaname = b.schema_name

@@ -59,6 +59,13 @@ CREATE FUNCTION instaid._own_sequence(schema_name text, shard_id integer, epoch 
                                             WHERE i.nspname = schema_name)
             WHERE c.oid = sequence AND c.relkind = 'S' AND n.nspname <> schema_name);
 
+-- What comes before a call of instaid_adopt, if it is missing
+CREATE FUNCTION instaid._before_adopting() RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    -- any role could create the schema
+    RETURN CASE WHEN NOT EXISTS (SELECT FROM pg_extension AS e WHERE e.extname = 'instaid_adopt')
+                THEN 'CREATE EXTENSION IF NOT EXISTS instaid_adopt; ' ELSE '' END;
+
 -- Findings with C, and about the SQL edition
 CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     SELECT o.code, 'error', f.signature, o.problem,
@@ -90,8 +97,7 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     SELECT 'lost_shard', 'error', format('%I.%I', n.nspname, c.relname),
            'is left of a shard: its functions were dropped, and the defaults of columns with them',
            '-- If its tables need IDs, call instaid.create_shard() with the shard ID and epoch'
-           ' that it had, and another sequence_name, and instaid.adopt_column() for each. Then'
-           ' drop it.'
+           ' that it had, and another sequence_name, and adopt_column() for each. Then drop it.'
     FROM pg_description AS d JOIN pg_class AS c ON c.oid = d.objoid AND c.relkind = 'S'
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE d.classoid = 'pg_class'::regclass AND d.objsubid = 0

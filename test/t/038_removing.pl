@@ -43,8 +43,8 @@ for my $name ('extension', 'SQL')
 		. 'CREATE DATABASE m; GRANT CREATE ON DATABASE m TO dba, ann, bob');
 	# The SQL edition and its shards belong to one role; the extension is a superuser's.
 	my $owner = $name eq 'SQL' ? 'dba' : 'ann';
-	$node->safe_psql('m', $name eq 'SQL' ? SqlEdition::changed() : 'CREATE EXTENSION instaid',
-		extra_params => [ '-U', 'dba' ]);
+	$node->safe_psql('m', $name eq 'SQL' ? SqlEdition::changed() . SqlEdition::adopting()
+		: 'CREATE EXTENSION instaid_adopt CASCADE', extra_params => [ '-U', 'dba' ]);
 	my $type = $name eq 'SQL' ? 'bigint' : 'instaid.id';
 	is(run_as($node, $owner, 'm', qq{
 		SET client_min_messages = error;
@@ -74,7 +74,7 @@ for my $name ('extension', 'SQL')
 				- 1314220021721) << 23 | (shard << 10) | nextval('insta3.ids') % 1024; END $$;
 		CREATE TABLE insta3.users (id bigint PRIMARY KEY DEFAULT insta3.id_generator());
 		CREATE TABLE insta3.posts (id bigint PRIMARY KEY DEFAULT insta3.another());
-		CALL instaid.adopt_shards();
+		CALL instaid_adopt.adopt_shards();
 		INSERT INTO insta3.users SELECT; INSERT INTO insta3.posts SELECT}),
 		qr/ERROR/, '... and an adopted one with functions of other names');
 
