@@ -1473,6 +1473,12 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
                         AND (p.proname = 'next_id'
                              OR l.lanname = 'instaid' AND p.proowner = s.owner))
     UNION ALL
+    -- It was not created by create_shard().
+    SELECT 'future_epoch', 'error', s.name,
+           format('its epoch, %s, is in the future: next_id() fails', s.epoch),
+           '-- Declare it with an epoch of the past, as instaid.create_shard() does.'
+    FROM instaid._audited_shards AS s WHERE s.epoch > now()
+    UNION ALL
     -- DROP FUNCTION next_ids(...) CASCADE drops the shard's functions and the defaults of columns,
     -- and leaves a sequence with the COMMENT of a shard.
     SELECT 'lost_shard', 'error', format('%I.%I', n.nspname, c.relname),
@@ -1646,10 +1652,6 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
         ('two_epochs', 'error', s.has_two_epochs,
          'its sequence serves a shard of another epoch, too: their IDs repeat',
          '-- Let its tables use a shard with a sequence of its own.'),
-        -- It was not created by create_shard().
-        ('future_epoch', 'error', s.epoch > now(),
-         format('its epoch, %s, is in the future: next_id() fails', s.epoch),
-         '-- Declare it with an epoch of the past, as instaid.create_shard() does.'),
         -- pg_dump -n leaves it behind, or that role can set it back.  The node's belongs to
         -- pg_database_owner.
         ('foreign_sequence', 'warning',

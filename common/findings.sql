@@ -99,10 +99,6 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
         ('two_epochs', 'error', s.has_two_epochs,
          'its sequence serves a shard of another epoch, too: their IDs repeat',
          '-- Let its tables use a shard with a sequence of its own.'),
-        -- It was not created by create_shard().
-        ('future_epoch', 'error', s.epoch > now(),
-         format('its epoch, %s, is in the future: next_id() fails', s.epoch),
-         '-- Declare it with an epoch of the past, as instaid.create_shard() does.'),
         -- pg_dump -n leaves it behind, or that role can set it back.  The node's belongs to
         -- pg_database_owner.
         ('foreign_sequence', 'warning',

@@ -92,6 +92,12 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
                         AND (p.proname = 'next_id'
                              OR l.lanname = 'instaid' AND p.proowner = s.owner))
     UNION ALL
+    -- It was not created by create_shard().
+    SELECT 'future_epoch', 'error', s.name,
+           format('its epoch, %s, is in the future: next_id() fails', s.epoch),
+           '-- Declare it with an epoch of the past, as instaid.create_shard() does.'
+    FROM instaid._audited_shards AS s WHERE s.epoch > now()
+    UNION ALL
     -- DROP FUNCTION next_ids(...) CASCADE drops the shard's functions and the defaults of columns,
     -- and leaves a sequence with the COMMENT of a shard.
     SELECT 'lost_shard', 'error', format('%I.%I', n.nspname, c.relname),
