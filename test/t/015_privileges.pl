@@ -617,8 +617,14 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 		. published('c', 72, 'PERFORM m.attempt();')
 		. $declared->('e1', 73, 1577836800000, 'h.table_id_seq')
 		. $declared->('e2', 70, 1314220021721, 'e2.s')
-		. $declared->('e3', 74, 700000000000, 'e3.s') . q{
-		SELECT instaid.create_shard('q' || n, 80 + n) FROM generate_series(1, 9) AS n;
+		. $declared->('e3', 74, 700000000000, 'e3.s')
+		. ($edition eq 'SQL' ? '' : $declared->('e4', 75, 7258118400000, 'e4.s')) . q{
+		SELECT instaid.create_shard('q' || n, 80 + n) FROM generate_series(1, 10) AS n;
+		SET check_function_bodies = off;
+		DO $$ BEGIN FOR i IN 1..3 LOOP
+			EXECUTE format('CREATE FUNCTION e3.long%s() RETURNS bigint LANGUAGE plpgsql AS %L',
+				i, 'nextval(' || repeat('''''', 45000));
+		END LOOP; END $$;
 		CREATE TABLE h.t (id integer DEFAULT h.next_id() CHECK (m.gain(id) = 1));
 		CREATE INDEX ON h.t (m.gain(id)); CREATE INDEX ON h.t ((m.gain()));
 		CREATE TABLE h.p0 (id bigint PRIMARY KEY DEFAULT h.next_id(), CHECK (m.gain(id) = 1))
@@ -655,6 +661,7 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 		: q{
 		CREATE SEQUENCE q6.more; CREATE DOMAIN x.d AS instaid.id DEFAULT 5;
 		ALTER FUNCTION q7.next_id() STABLE; DROP FUNCTION q8.next_id();
+		DROP FUNCTION q10.next_ids(integer, regclass) CASCADE;
 		ALTER FUNCTION q9.next_ids(integer, regclass) RENAME TO many;
 		CREATE FUNCTION x.next_ids(integer, integer) RETURNS SETOF bigint LANGUAGE plpgsql
 			AS 'BEGIN PERFORM m.attempt(), instaid_sql._next_ids(1); END';
@@ -678,6 +685,13 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 	# what is a sentence: it names no next_id(), and leaves rows and partitions to their owner
 	unlike(join("\n", map { $_->[3] } @findings), qr/\b(?:h|public|its)[. ]next_id\(/,
 		'no cure names her next_id()');
+	# each is SQL: a function with a polymorphic argument is parsed, and not analyzed
+	is(as_superuser($db, q{
+		DO $$ DECLARE a record; BEGIN FOR a IN SELECT * FROM instaid.audit() LOOP
+			EXECUTE format('CREATE FUNCTION pg_temp.cure(anyelement) RETURNS void
+				LANGUAGE sql AS %L', a.cure);
+			DROP FUNCTION pg_temp.cure(anyelement);
+		END LOOP; END $$}), '', '... each cure is SQL');
 	like($cures{$_}, qr/\bowner\b/, "the cure of $_ is for the owner of the table")
 	  for 'no_partition', 'last_partition', 'default_partition', 'ahead_of_clock', 'narrow_column',
 		'partition_reference';

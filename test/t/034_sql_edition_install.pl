@@ -10,6 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
 
+use Clients;
 use Docs;
 use SqlEdition;
 
@@ -44,6 +45,22 @@ sub run_as
 	$err =~ s/^(CONTEXT|SQL statement|PL\/pgSQL function|LINE| +\^).*\n?//mg;
 	return join "\n", grep { /\S/ } map { s/\s+\z//r } $out, $err;
 }
+
+### Two sessions at once
+
+database('at_once');
+my $first = Clients::session($node, 'at_once');
+$first->('BEGIN');
+$first->("SET LOCAL ROLE dba");
+$first->('CREATE SCHEMA instaid');
+my $second = IPC::Run::start([ 'psql', '-XAtq', '-U', 'dba', '-d', $node->connstr('at_once'),
+	'-f', 'sql-edition/all.sql' ], '<', \undef, '>', \my $said, '2>&1');
+$node->poll_query_until('at_once', q{
+	SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'});
+$first->('COMMIT');
+$second->finish;
+like($said, qr/ERROR:  another session has just created schema instaid\n.*\nHINT:  Run this file/,
+	'the edition is installed by two sessions at once: one is told to run it again');
 
 ### All files by one command, which leaves nothing in the session of a pooler
 
