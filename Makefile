@@ -10,7 +10,7 @@
 #   make soak                10^9 IDs with crashes between, or INSTAID_SOAK_IDS; half an hour
 #   make test-packages       builds, installs, upgrades and purges packages in Debian folders
 #   make reference           writes the signatures of the catalog into docs/reference*.md
-#   make script              assembles the script of the extension from extension/ and common/
+#   make script              assembles the scripts of instaid and instaid_adopt from extension/, common/ and adopt/
 #   make deb, make dist      the Debian packages; the zip for PGXN
 #   make sql-edition         the SQL edition as one text, and for pg_tle and database.dev
 #   make sql-edition-restore-list DUMP=...  lists what of a dump of the extension it can restore
@@ -45,8 +45,8 @@ OBJS = \
 DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"
 
-REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze adopt ranges partitions audit settled metrics sanity
-ISOLATION = order create_shard create_partitions alter dropped freeze deadlock last_tick adopt renumber audit settled
+REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze ranges partitions audit settled metrics sanity
+ISOLATION = order create_shard create_partitions alter dropped freeze deadlock last_tick renumber audit settled
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
 EXTRA_CLEAN = test/results test/regression.diffs test/regression.out
@@ -116,9 +116,10 @@ all install installcheck uninstall clean:
 	@echo "$(PG_CONFIG) not found, or its PostgreSQL has no development files: install PostgreSQL's development package, or set PG_CONFIG" >&2; exit 1
 endif
 
-# its parts are in extension/, and what it shares with the SQL edition in common/
+# its parts are in extension/, and what it shares with the SQL edition in common/ and adopt/
 script:
-	@cd $(srcdir_of_makefile). && perl extension/assemble.pl >extension/new && mv extension/new instaid--$(EXTVERSION).sql
+	@cd $(srcdir_of_makefile). && for script in instaid adopt/instaid_adopt; do \
+		perl extension/assemble.pl $${script#adopt/} >extension/new && mv extension/new $$script--$(EXTVERSION).sql || exit; done
 
 # what the reference tells of functions, views and settings, as a private server has them
 reference:

@@ -11,12 +11,12 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
            CASE WHEN p.oid IS NULL
-                THEN concat('Let the owner of the schema run: ',
+                THEN concat('Let the owner of the schema run: ', c.before,
                             CASE WHEN NOT c.is_shard
                                  THEN format('SELECT instaid.create_shard(%L, %s, sequence_name =>'
                                              ' ''shard_id_seq''); ', n.nspname, c.free) END,
-                            format('SELECT * FROM instaid.adopt_column(%L, %L);', d.table_name,
-                                   (parse_ident(d.column_name))[1]))
+                            format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);',
+                                   d.table_name, (parse_ident(d.column_name))[1]))
                 WHEN p.proretset OR p.prorettype NOT IN ('bigint'::regtype, 'text'::regtype,
                                                          'varchar'::regtype)
                      -- a text that is no number, or an argument that could be a sequence
@@ -29,22 +29,27 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                      ' next_id() of a shard.'
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
                      OR c.is_shard
-                THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
-                            ' %1$s;', c.object, CASE WHEN NOT c.is_shard THEN ', ' || c.free END)
+                THEN format('%3$sSELECT instaid_adopt.replace_copy(%1$L%2$s); If nothing calls it:'
+                            ' DROP FUNCTION %1$s;', c.object,
+                            CASE WHEN NOT c.is_shard THEN ', ' || c.free END, c.before)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
-                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; CALL instaid.adopt_shards();'
-                            ' -- Defaults follow it.', c.object)
+                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; %sCALL'
+                            ' instaid_adopt.adopt_shards(); -- Defaults follow it.', c.object,
+                            c.before)
                 WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
                 THEN format('Read its text, and give the function and its sequence to role %s.'
-                            ' Then: CALL instaid.adopt_shards();', instaid._ruler(n.nspowner))
+                            ' Then: %sCALL instaid_adopt.adopt_shards();',
+                            instaid._ruler(n.nspowner), c.before)
                 WHEN f.proowner <> p.proowner
-                THEN format('ALTER ROUTINE %I.next_id() RENAME TO old_next_id; CALL'
-                            ' instaid.adopt_shards(); -- Defaults follow it.', n.nspname)
-                ELSE 'CALL instaid.adopt_shards(); -- It says what to do with a copy that it'
-                     ' leaves. If the function has %%, write % first.' END
+                THEN format('ALTER ROUTINE %I.next_id() RENAME TO old_next_id; %sCALL'
+                            ' instaid_adopt.adopt_shards(); -- Defaults follow it.', n.nspname,
+                            c.before)
+                ELSE c.before || 'CALL instaid_adopt.adopt_shards(); -- It says what to do with a'
+                     ' copy that it leaves. If the function has %%, write % first.' END
     -- a number of its own for each schema
     FROM (SELECT c.*, instaid._free_shard_id(true) + 1 - dense_rank() OVER (ORDER BY c.schema)
-                      AS free, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard
+                      AS free, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard,
+                 instaid._before_adopting() AS before
           FROM instaid._copies AS c) AS c
          JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
@@ -183,8 +188,9 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
            concat(CASE WHEN k.names IS NOT NULL
                        THEN 'First let the owner of the table drop that CHECK, or let it admit'
                             ' this shard. Then: ' END,
-                  format('SELECT * FROM instaid.adopt_column(%L, %L); -- It refuses what others'
-                         ' could replace.', i.table_name, (parse_ident(i.column_name))[1]))
+                  format('%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- It refuses what'
+                         ' others could replace.', instaid._before_adopting(), i.table_name,
+                         (parse_ident(i.column_name))[1]))
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
                                             ELSE i.sequence_schema END
@@ -199,8 +205,9 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('SELECT * FROM instaid.adopt_column(%L, %L); -- It refuses what others'
-                  ' could replace.', d.table_name, (parse_ident(d.column_name))[1])
+           format('%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- It refuses what others'
+                  ' could replace.', instaid._before_adopting(), d.table_name,
+                  (parse_ident(d.column_name))[1])
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
                                        AND p.classid = 'pg_attrdef'::regclass
@@ -222,8 +229,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           'Let its owner make it bigint: with instaid.adopt_column() on the column that takes the'
-           ' IDs, which also widens references, or, if no table of another role refers to it or'
+           'Let its owner make it bigint: with instaid_adopt.adopt_column() on the column that takes'
+           ' the IDs, which also widens references, or, if no table of another role refers to it or'
            ' inherits it, with ALTER TABLE. Both rewrite the table.'
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
@@ -248,7 +255,7 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
            format('If their shard was dropped, let the owner of the schema run: SELECT'
                   ' instaid.create_shard(%L, %s); %s -- Pass the epoch that it had, if it is not'
                   ' the default.', b.schema_name, v.shard_id,
-                  string_agg(DISTINCT format('SELECT * FROM instaid.adopt_column(%L, %L);',
+                  string_agg(DISTINCT format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);',
                                              format('%I.%I', b.schema_name, b.table_name),
                                              b.column_name), ' '))
     FROM bare AS b JOIN pg_stats AS p ON p.schemaname = b.schema_name

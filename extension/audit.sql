@@ -35,6 +35,12 @@ CREATE VIEW instaid._audited_sequences AS
          JOIN pg_sequence AS q ON q.seqrelid = u.sequence
          CROSS JOIN LATERAL instaid._sequence_state(u.sequence) AS t;
 
+-- What comes before a call of instaid_adopt, if it is missing
+CREATE FUNCTION instaid._before_adopting() RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN CASE WHEN to_regnamespace('instaid_adopt') IS NULL
+                THEN 'CREATE EXTENSION instaid_adopt; ' ELSE '' END;
+
 -- Findings with C, and about the SQL edition
 CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     SELECT o.code, 'error', f.signature, o.problem,

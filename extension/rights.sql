@@ -6,7 +6,8 @@
 -- and can use the schema, and read the views and the position of the node's sequence.
 DO $$
 DECLARE
-    schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
+    schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace
+                                    WHERE nspname = 'THIS_EXTENSION');
     grantees CONSTANT text := (SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
                                FROM pg_default_acl AS d, aclexplode(d.defaclacl) AS x
                                WHERE x.grantee NOT IN (0, schema_owner));
@@ -24,7 +25,7 @@ BEGIN
                                 AND d.refobjid = e.oid AND d.deptype = 'e'
              CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS i
         -- casts, and types of arrays and rows, have no owner or no rights of their own
-        WHERE e.extname = 'instaid'
+        WHERE e.extname = 'THIS_EXTENSION'
           AND (i.type NOT IN ('cast', 'type') OR i.identity = 'instaid.id')
     LOOP
         EXECUTE format('ALTER %s OWNER TO %s', member.name, member.owner);

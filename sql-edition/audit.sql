@@ -56,6 +56,12 @@ CREATE OR REPLACE VIEW instaid._audited_sequences AS
         SELECT q.seqmax < o.maximum_value
                AND (q.seqmax # o.maximum_value) & instaid_sql._low_bits() = 0) AS f (is_frozen);
 
+-- What comes before a call of instaid_adopt, if it is missing
+CREATE OR REPLACE FUNCTION instaid._before_adopting() RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN CASE WHEN to_regnamespace('instaid_adopt') IS NULL
+                THEN '/* after \i sql-edition/adopting.sql */ ' ELSE '' END;
+
 -- Findings of this edition
 CREATE OR REPLACE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
@@ -88,8 +94,8 @@ CREATE OR REPLACE VIEW instaid._edition_findings (code, severity, object, proble
     SELECT 'lost_shard', 'error', quote_ident(n.nspname),
            'its type id_sequence is left of a shard: next_id() was dropped, and defaults with it',
            format('DROP DOMAIN %I.id_sequence; -- If its tables need IDs, call'
-                  ' instaid.create_shard() with their shard ID, and instaid.adopt_column() for'
-                  ' each.', n.nspname)
+                  ' instaid.create_shard() with their shard ID, and instaid_adopt.adopt_column()'
+                  ' for each.', n.nspname)
     FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
     WHERE t.typname = 'id_sequence' AND t.typbasetype = 'regclass'::regtype
       AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass

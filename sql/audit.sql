@@ -159,8 +159,10 @@ CREATE FUNCTION insta4.id_generator() RETURNS bigint LANGUAGE plpgsql AS $$ BEGI
 END $$;
 CREATE FUNCTION insta4.by_name() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN insta4.id_generator(); END';
 SELECT * FROM findings;
--- by adopt_shards(), callers of the old name go on
-CALL instaid.adopt_shards('insta4');
+-- with the extension that cures it; by adopt_shards(), callers of the old name go on
+CREATE EXTENSION instaid_adopt;
+SELECT * FROM findings;
+CALL instaid_adopt.adopt_shards('insta4');
 SELECT instaid.extract_shard_id(insta4.by_name()), count(*) FROM findings;
 DROP SCHEMA insta4 CASCADE;
 
@@ -284,7 +286,7 @@ CREATE TABLE regress_5.part_1 PARTITION OF regress_5.parts FOR VALUES IN (1);
 CREATE TABLE regress_5.floats (id double precision PRIMARY KEY DEFAULT regress_5.next_id());
 SELECT * FROM instaid.audit();
 DROP TABLE regress_5.refers_id, regress_5.floats;
-SELECT count(*) FROM instaid.adopt_column('regress_5.narrow', 'id');
+SELECT count(*) FROM instaid_adopt.adopt_column('regress_5.narrow', 'id');
 SELECT * FROM findings;
 
 --
@@ -639,5 +641,6 @@ DROP TABLE temp_copy, public.regress_outside;
 DROP SCHEMA regress_5, "Regress ""6""", regress_7, regress_8, "Été .""%s" CASCADE;
 
 DROP VIEW findings;
+DROP EXTENSION instaid_adopt;
 SELECT * FROM instaid.audit();
 DROP PROCEDURE declare_shard;

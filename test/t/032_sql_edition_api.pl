@@ -124,11 +124,11 @@ my @commands = (
 		q{instaid.freeze_shard(repeat('x', 64))}, q{instaid.freeze_shard(NULL)},
 	q{instaid.advance_past('taken.table_id_seq', -1, instaid.default_epoch())},
 		q{instaid.advance_past('taken.table_id_seq', 5, 'infinity')},
-	q{instaid.adopt_shard('nothing', 7)}, q{instaid.adopt_shard(NULL, 7)},
-		q{instaid.adopt_shard('taken2', 9000)}, q{instaid.adopt_shard('has_function', 7)},
-	q{instaid.adopt_shard('has_function')}, q{instaid.adopt_shard('copy', 8)},
-		q{instaid.adopt_shard('copy', 6, renumber => true)}, q{instaid.adopt_shard('taken')},
-		q{instaid.adopt_shard('copy', renumber => NULL)}, q{instaid.adopt_shard('copy')},
+	q{instaid_adopt.adopt_shard('nothing', 7)}, q{instaid_adopt.adopt_shard(NULL, 7)},
+		q{instaid_adopt.adopt_shard('taken2', 9000)}, q{instaid_adopt.adopt_shard('has_function', 7)},
+	q{instaid_adopt.adopt_shard('has_function')}, q{instaid_adopt.adopt_shard('copy', 8)},
+		q{instaid_adopt.adopt_shard('copy', 6, renumber => true)}, q{instaid_adopt.adopt_shard('taken')},
+		q{instaid_adopt.adopt_shard('copy', renumber => NULL)}, q{instaid_adopt.adopt_shard('copy')},
 		q{(SELECT shard_id, epoch FROM instaid.shards AS s WHERE schema_name = 'copy')::text},
 	(map { "instaid.renumber_shard($_)" } q{'taken', 7}, q{'taken', 8192}, q{'taken', NULL},
 		q{'nothing', 8}, q{'taken', 6}),
@@ -136,11 +136,11 @@ my @commands = (
 		q{(SELECT (shard_id, frozen)::text FROM instaid.shards WHERE schema_name = 'taken')},
 		q{instaid.thaw_shard('taken')}, q{instaid.extract_shard_id(taken.next_id())},
 		q{instaid.extract_shard_id(taken.next_ids(1))}) } 8, 9, 8191, 0, 6),
-	q{instaid.adopt_column('taken.t', 'nothing')},
-		q{instaid.adopt_column('taken.t', 'words', true)},
-		q{instaid.adopt_column('public.t', 'id', true)},
-	q{instaid.adopt_column('taken.t', NULL)}, q{instaid.adopt_column('taken.t', 'id', true)},
-		q{instaid.adopt_column('taken.t', 'n', true)},
+	q{instaid_adopt.adopt_column('taken.t', 'nothing')},
+		q{instaid_adopt.adopt_column('taken.t', 'words', true)},
+		q{instaid_adopt.adopt_column('public.t', 'id', true)},
+	q{instaid_adopt.adopt_column('taken.t', NULL)}, q{instaid_adopt.adopt_column('taken.t', 'id', true)},
+		q{instaid_adopt.adopt_column('taken.t', 'n', true)},
 	# partitions
 	(map { "instaid.create_partitions($_)" } q{NULL, '2026-01-01', '2026-02-01', '1 day'},
 		q{'public.t', '2026-01-01', '2026-02-01', '1 day'},
@@ -471,11 +471,11 @@ my $raising = join '', map {
 for my $database ('c', 's')
 {
 	$node->safe_psql($database, $raising);
-	like(($node->psql($database, q{CALL instaid.adopt_shards('raising%')}))[2],
+	like(($node->psql($database, q{CALL instaid_adopt.adopt_shards('raising%')}))[2],
 		qr/schema raising3 is shard 93,.*ERROR:  2 of 3 schemas could not be adopted/s,
 		"adopt_shards() goes on after what a function raises, in $database");
 	like(($node->psql($database, q{SET statement_timeout = '1 s';
-		CALL instaid.adopt_shards('sleeping')}))[2], qr/ERROR:  canceling statement/,
+		CALL instaid_adopt.adopt_shards('sleeping')}))[2], qr/ERROR:  canceling statement/,
 		'... but ends when it is cancelled');
 	$node->safe_psql($database, q{DROP SCHEMA raising1, raising2, raising3, sleeping CASCADE});
 }
@@ -557,7 +557,7 @@ for my $database ('c', 's')
 			SET extra_float_digits = -10; SET intervalstyle = 'sql_standard';
 			SET standard_conforming_strings = $strings; SET quote_all_identifiers = on;
 			SET client_min_messages = error;
-			SELECT * FROM instaid.adopt_column('w.users', 'id', $dry_run)},
+			SELECT * FROM instaid_adopt.adopt_column('w.users', 'id', $dry_run)},
 			$database eq 's' ? @as_dba : ());
 		is($stderr, '', "adopt_column() of a column with views, in $database, dry_run $dry_run");
 		push @{ $printed{$database} }, $stdout;
@@ -681,7 +681,7 @@ my %without_search_path = (
 	'an INSERT, or a query for each row, calls it' => 'insta5.next_id instaid_sql._open
 		instaid_sql._utc_epoch',
 	'PostgreSQL makes it part of the query' => 'instaid._find_shard instaid._shard_sequences',
-	'it commits' => 'instaid.adopt_shards instaid.create_shards');
+	'it commits' => 'instaid_adopt.adopt_shards instaid.create_shards');
 is($node->safe_psql('s', q{
 	SELECT DISTINCT p.pronamespace::regnamespace || '.' || p.proname FROM pg_proc AS p
 	WHERE p.pronamespace::regnamespace::text IN ('insta5', 'instaid', 'instaid_sql')
@@ -1026,7 +1026,7 @@ is(outcome(q{
 	WHERE code = 'lost_shard' \gset
 	SELECT :'code', :'object'; :cure
 	SELECT instaid.create_shard('lost', instaid.extract_shard_id(max(id))) FROM lost.t \g /dev/null
-	SELECT instaid.adopt_column('lost.t', 'id') \g /dev/null
+	SELECT instaid_adopt.adopt_column('lost.t', 'id') \g /dev/null
 	SELECT count(*) FROM instaid.audit() WHERE object ~ '^lost';
 	INSERT INTO lost.t DEFAULT VALUES; SELECT count(*) FROM lost.t; DROP SCHEMA lost CASCADE}),
 	"adopt_column('lost.t', 'id'); lost_shard|lost 0 21",
@@ -1062,7 +1062,7 @@ is(outcome(q{
 			+ (86 << 10) + nextval('named.global_id_seq') % 1024 $$;
 	CREATE TABLE named.t (id bigint PRIMARY KEY DEFAULT named.id_generator());
 	SELECT code FROM instaid.audit() WHERE object = 'named.id_generator()';
-	CALL instaid.adopt_shards('named');
+	CALL instaid_adopt.adopt_shards('named');
 	SELECT sequence FROM instaid.shards WHERE schema_name = 'named';
 	INSERT INTO named.t SELECT result FROM named.id_generator();
 	INSERT INTO named.t DEFAULT VALUES;
@@ -1290,7 +1290,7 @@ is($node->safe_psql('far', q{
 	SELECT instaid.freeze_shard('insta5'), instaid.thaw_shard('insta5'),
 		instaid.add_sequence('insta5', 'y') \g /dev/null
 	SELECT pg_temp.lists(); SELECT instaid.create_shard('another', 701) \g /dev/null
-	SELECT pg_temp.lists(); SELECT instaid.adopt_shard('copy') \g /dev/null
+	SELECT pg_temp.lists(); SELECT instaid_adopt.adopt_shard('copy') \g /dev/null
 	SELECT pg_temp.lists() <= 3}), "0\n1\nt", 'create_shard() reads all shards once');
 
 $node->stop;

@@ -87,7 +87,7 @@ as_dba('ALTER TABLE insta5.photos DROP CONSTRAINT photos_pkey');
 as_dba('BEGIN;' . SqlEdition::changed() . 'COMMIT');
 my $step;
 while_inserting('from the published function', sub {
-	as_dba(q{CALL instaid.adopt_shards('insta5')});
+	as_dba(q{CALL instaid_adopt.adopt_shards('insta5')});
 	$step = as_dba(q{SELECT nextval('insta5.steps')});
 });
 is(as_dba("SELECT count(*) FROM (SELECT FROM insta5.photos GROUP BY id
@@ -151,7 +151,7 @@ as_dba(q{
 		result := (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
 			- 1577836800000) << 22 | nextval('insta7.ids') % 4096; END $$;
 	CREATE TABLE insta7.photos (id bigint PRIMARY KEY DEFAULT insta7.made());
-	SELECT instaid.replace_copy('insta7.made()', 7)});
+	SELECT instaid_adopt.replace_copy('insta7.made()', 7)});
 # a shard that cannot be moved does not stop the others
 $node->safe_psql('m', q{SET ROLE dba; SELECT instaid.create_shard('insta1', 1); RESET ROLE;
 	ALTER SEQUENCE insta1.table_id_seq OWNER TO app;

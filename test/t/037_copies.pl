@@ -188,8 +188,8 @@ sub faults
 	die "$shape->{name}: no rights" if defined $shape->{app} && $as_app->();
 
 	($out, $said) = run_as($caller, $database, join $part, $audit, $state,
-		'CALL instaid.adopt_shards(dry_run => true);', "$state\n",
-		"CALL instaid.adopt_shards();\n\\echo :ERROR\n", $state, $shards, $audit);
+		'CALL instaid_adopt.adopt_shards(dry_run => true);', "$state\n",
+		"CALL instaid_adopt.adopt_shards();\n\\echo :ERROR\n", $state, $shards, $audit);
 	my ($found, $before, undef, $after_dry, $failed, $after, $there, $cures) = @$out;
 	my ($announced, $reason) = map { $_ // '' } @$said[ 2, 4 ];
 	push @faults, 'audit() finds no copy: ' . ($said->[0] // '')
@@ -245,9 +245,9 @@ sub faults
 	{
 		my @cures = grep { $_->[1] eq 'error' || $is_adopted && statements($_->[4]) } @left;
 		my @texts = map { $_->[4] } @cures;
-		if (grep { /CALL instaid\.adopt_shards\(\)/ } @texts)
+		if (grep { /CALL instaid_adopt\.adopt_shards\(\)/ } @texts)
 		{
-			(undef, $said) = run_as($caller, $database, 'CALL instaid.adopt_shards()');
+			(undef, $said) = run_as($caller, $database, 'CALL instaid_adopt.adopt_shards()');
 			push @texts, "@$said" =~ /^HINT: +(.*)/mg;
 		}
 		my @run = grep { !$run{$_}++ } map { statements($_, $shape->{cure}) } @texts;
@@ -261,7 +261,7 @@ sub faults
 	}
 	# a migration that runs again does this, too
 	($out, $said) = run_as($caller, $database, join $part, (grep { /replace_copy/ } sort keys %run),
-		q{SELECT instaid.replace_copy(p.oid) FROM instaid.shards AS s, pg_proc AS p
+		q{SELECT instaid_adopt.replace_copy(p.oid) FROM instaid.shards AS s, pg_proc AS p
 		WHERE s.schema_name <> 'instaid' AND pronamespace = s.schema_name::text::regnamespace
 			AND proname = 'next_id' ORDER BY pronargs LIMIT 1;} . "\n");
 	push @faults, map { "replace_copy() can run again: $_" }
@@ -399,7 +399,7 @@ for my $writer (@writers)
 	$writer->{call} = IPC::Run::start(
 		[ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d',
 			$node->connstr($writer->{database}) . " user=$writer->{caller}" ], '<',
-		\"CALL instaid.adopt_shards(); SELECT max(id) FROM ($writer->{ids}) AS t
+		\"CALL instaid_adopt.adopt_shards(); SELECT max(id) FROM ($writer->{ids}) AS t
 			WHERE EXISTS ($shards_exist);\n", '>',
 		\$writer->{adopted}, '2>', \$writer->{said});
 }
@@ -491,7 +491,7 @@ sub attack
 	}
 
 	my ($out, $called) = run_as($caller, $database, join $part,
-		"CALL instaid.adopt_shards(dry_run => true);", "CALL instaid.adopt_shards();", "$audit\n");
+		"CALL instaid_adopt.adopt_shards(dry_run => true);", "CALL instaid_adopt.adopt_shards();", "$audit\n");
 	my $reason = $called->[1] // '';
 	is($node->safe_psql($database, $ran), 'f', "$name: no foreign code runs");
 	my $is_adopted = $node->safe_psql($database, $shards);

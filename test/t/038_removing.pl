@@ -74,7 +74,7 @@ for my $name ('extension', 'SQL')
 				- 1314220021721) << 23 | (shard << 10) | nextval('insta3.ids') % 1024; END $$;
 		CREATE TABLE insta3.users (id bigint PRIMARY KEY DEFAULT insta3.id_generator());
 		CREATE TABLE insta3.posts (id bigint PRIMARY KEY DEFAULT insta3.another());
-		CALL instaid.adopt_shards();
+		CALL instaid_adopt.adopt_shards();
 		INSERT INTO insta3.users SELECT; INSERT INTO insta3.posts SELECT}),
 		qr/ERROR/, '... and an adopted one with functions of other names');
 

@@ -2,7 +2,7 @@
 
 -- Make the schema of a copy a shard, with IDs above this one.  A copy that is in the way of the
 -- shard's functions gets another name.
-CREATE OR REPLACE FUNCTION instaid._create_shard_beside(
+CREATE FUNCTION instaid_adopt._create_shard_beside(
     copy oid, shard_id integer, epoch timestamptz, largest bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
@@ -37,8 +37,8 @@ BEGIN
 END $$;
 
 -- Locks of tables come first, as in _adopt().
-CREATE OR REPLACE FUNCTION instaid.replace_copy(copy regprocedure, shard_id integer DEFAULT NULL,
-                                                epoch timestamptz DEFAULT NULL) RETURNS void
+CREATE FUNCTION instaid_adopt.replace_copy(
+    copy regprocedure, shard_id integer DEFAULT NULL, epoch timestamptz DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -48,6 +48,7 @@ DECLARE
     largest bigint;
     returned text;
 BEGIN
+    PERFORM instaid_adopt._check_version();
     PERFORM instaid._check_no_nulls('replace_copy', json_build_object('copy', copy));
     PERFORM instaid._check_read_committed('replace_copy');
     SELECT p.proname, p.prosecdef, p.prorettype::regtype AS type, n.nspname, n.oid AS schema,
@@ -65,7 +66,7 @@ BEGIN
     END IF;
     PERFORM instaid._check_owner(main.owner, 'function', copy::text);
     PERFORM instaid._check_ruler(main.owner, main.nspname, copy);
-    largest := (instaid._lock_tables_of(main.schema, ARRAY[copy], main.owner)).largest;
+    largest := (instaid_adopt._lock_tables_of(main.schema, ARRAY[copy], main.owner)).largest;
     SELECT s.*, p.proowner::regrole AS owner INTO shard
     FROM instaid._find_shard(main.nspname) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
     -- next_id() would call itself
@@ -89,7 +90,7 @@ BEGIN
     END IF;
     IF main.is_callable THEN
         BEGIN
-            returned := instaid._call_copy(copy);
+            returned := instaid_adopt._call_copy(copy);
         EXCEPTION WHEN invalid_parameter_value THEN
             NULL;  -- it has never made an ID
         END;
@@ -118,7 +119,7 @@ BEGIN
             HINT = 'A schema is one shard. Pass no other number or epoch, and give the function,'
                    ' and next_id(), to the owner of the shard.';
     ELSIF shard.shard_id IS NULL THEN
-        PERFORM instaid._create_shard_beside(copy, shard_id, epoch, largest);
+        PERFORM instaid_adopt._create_shard_beside(copy, shard_id, epoch, largest);
         SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
     END IF;
     IF largest >= instaid.min_id(clock_timestamp(), shard.epoch) THEN
@@ -146,8 +147,8 @@ BEGIN
         SELECT string_agg(DISTINCT g, ' ')
         FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
              JOIN pg_class AS c ON c.oid = a.adrelid AND c.relowner = main.owner
-             CROSS JOIN LATERAL instaid._missing_grants(a.adrelid, main.nspname, shard.sequence)
-                                AS g
+             CROSS JOIN LATERAL instaid_adopt._missing_grants(a.adrelid, main.nspname,
+                                                              shard.sequence) AS g
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = copy
           AND d.classid = 'pg_attrdef'::regclass);
     IF returned IS NOT NULL THEN
@@ -156,6 +157,6 @@ BEGIN
             USING DETAIL = returned;
     END IF;
 END $$;
-COMMENT ON FUNCTION instaid.replace_copy IS 'let a copy of the published function that cannot be '
-'adopted return the IDs of its schema''s shard, which is created with an epoch whose IDs are '
-'above its own; needs the rights of the owners of all that it changes';
+COMMENT ON FUNCTION instaid_adopt.replace_copy IS 'let a copy of the published function that '
+'cannot be adopted return the IDs of its schema''s shard, which is created with an epoch whose IDs '
+'are above its own; needs the rights of the owners of all that it changes';

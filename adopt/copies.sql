@@ -1,47 +1,11 @@
 ---- Reading a copy ----
 
--- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
--- name any sequence, or the caller does not have the rights of that role.  Refuse a MINVALUE above
--- 1, too: Citus gives such a range to each worker's copy, which would issue values of another.
-CREATE OR REPLACE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
-    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    main record;
-BEGIN
-    SELECT p.proname, p.proowner, n.nspname, c.relowner, q.seqmin, q.seqmax INTO main
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace,
-         pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid
-    WHERE p.oid = function AND c.oid = sequence AND c.relpersistence <> 't';
-    IF NOT FOUND THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.';
-    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('sequence %s does not belong to the owner of shard %I',
-                             sequence, main.nspname),
-            DETAIL = format('Role %I owns it, and role %I owns the function %s().',
-                            pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
-                            main.proname), HINT = 'Give both to one owner.';
-    END IF;
-    PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
-    IF main.seqmin > 1 THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
-            DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
-            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.'
-                   || CASE main.proname WHEN 'next_ids' THEN '' ELSE ' If another shard has it: '
-                           || instaid._replacing(function) END;
-    END IF;
-    RETURN main.relowner;
-END $$;
-
 -- Let a function that is about to be called find what its text names without a schema: in its own
 -- search_path or its owner's, in its schema and in public.  Whoever can create functions and
 -- operators there, or has done so, could have the caller run them: nextval(text) and
 -- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets no
 -- search_path: the names of its owner's and of superusers' objects are written out in its text.
-CREATE OR REPLACE FUNCTION instaid._qualify_names(function oid) RETURNS void
+CREATE FUNCTION instaid_adopt._qualify_names(function oid) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
@@ -99,7 +63,7 @@ BEGIN
 END $$;
 
 -- The sequences that this transaction has taken values of.
-CREATE OR REPLACE FUNCTION instaid._used_sequences() RETURNS oid[]
+CREATE FUNCTION instaid_adopt._used_sequences() RETURNS oid[]
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT COALESCE(array_agg(c.oid), '{}')
             FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation AND c.relkind = 'S'
@@ -108,7 +72,7 @@ CREATE OR REPLACE FUNCTION instaid._used_sequences() RETURNS oid[]
               AND l.mode = 'RowExclusiveLock');
 
 -- The last value that this session has taken of a sequence; null if there is none.
-CREATE OR REPLACE FUNCTION instaid._session_value(role regrole, sequence oid) RETURNS bigint
+CREATE FUNCTION instaid_adopt._session_value(role regrole, sequence oid) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN instaid._execute_as(role, format('SELECT currval(%L)', sequence))::bigint;
@@ -118,7 +82,7 @@ END $$;
 
 -- Call a copy as its owner, with the values of its default arguments: no function that another
 -- role puts beside it is found in its place.
-CREATE OR REPLACE FUNCTION instaid._call_copy(function oid, OUT result text)
+CREATE FUNCTION instaid_adopt._call_copy(function oid, OUT result text)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner regrole;
@@ -129,7 +93,7 @@ BEGIN
     INTO owner, needs_names FROM pg_proc AS p WHERE p.oid = function;
     LOOP
         BEGIN
-            PERFORM instaid._qualify_names(function) WHERE needs_names;
+            PERFORM instaid_adopt._qualify_names(function) WHERE needs_names;
             -- in which a default can be the name of a sequence
             SELECT format('SELECT %I.%I(%s)', n.nspname, p.proname, (
                        SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
@@ -152,7 +116,7 @@ BEGIN
                              ' owner''s, its schema and public, among objects of its owner and of'
                              ' superusers.',
                     HINT = 'Correct its text, or write the schemas into it, and try again. To let'
-                           ' it return IDs of a new shard: ' || instaid._replacing(function);
+                           ' it return IDs of a new shard: ' || instaid_adopt._replacing(function);
             END IF;
             needs_names := true;
         END;
@@ -162,30 +126,30 @@ END $$;
 -- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
 -- one that the first call locked and the second moved, whatever names it, or else one that was in
 -- use before.  nextval() keeps its lock until the transaction ends.
-CREATE OR REPLACE FUNCTION instaid._try_copy(function oid, OUT ids bigint[], OUT sequence regclass,
-                                             OUT made_at timestamptz)
+CREATE FUNCTION instaid_adopt._try_copy(function oid, OUT ids bigint[],
+                                        OUT sequence regclass, OUT made_at timestamptz)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET timezone = 'UTC' AS $$
 DECLARE
     owner CONSTANT regrole := (SELECT p.proowner FROM pg_proc AS p WHERE p.oid = function);
-    used oid[] := instaid._used_sequences();
+    used oid[] := instaid_adopt._used_sequences();
     first bigint[];
     part record;
 BEGIN
     -- its text can mean the time zone of its callers
     PERFORM set_config('timezone', s.reset_val, true) FROM pg_settings AS s
     WHERE s.name = 'TimeZone';
-    ids[1] := instaid._call_copy(function)::bigint;
+    ids[1] := instaid_adopt._call_copy(function)::bigint;
     made_at := clock_timestamp();
-    used := COALESCE((SELECT array_agg(s) FROM unnest(instaid._used_sequences()) AS s
+    used := COALESCE((SELECT array_agg(s) FROM unnest(instaid_adopt._used_sequences()) AS s
                       WHERE s <> ALL (used)), used);
-    first := ARRAY(SELECT instaid._session_value(owner, s) FROM unnest(used) AS s);
-    ids[2] := instaid._call_copy(function)::bigint;
+    first := ARRAY(SELECT instaid_adopt._session_value(owner, s) FROM unnest(used) AS s);
+    ids[2] := instaid_adopt._call_copy(function)::bigint;
     -- if it also has a log with numbers of its own, the one whose low bits are in the IDs, and
     -- that counts for no column
     SELECT u.sequence, c.relowner::regrole AS relowner INTO part
     FROM unnest(used, first) AS u (sequence, first) JOIN pg_class AS c ON c.oid = u.sequence
-         CROSS JOIN LATERAL instaid._session_value(owner, u.sequence) AS l (last)
+         CROSS JOIN LATERAL instaid_adopt._session_value(owner, u.sequence) AS l (last)
     WHERE l.last <> u.first
     ORDER BY ((instaid.decode(u.first)).sequence, (instaid.decode(l.last)).sequence)
              = ((instaid.decode(ids[1])).sequence, (instaid.decode(ids[2])).sequence) DESC,
@@ -221,7 +185,7 @@ BEGIN
                     instaid.make_id(instaid.default_epoch() + interval '2 ms',
                                     n * instaid._max_shard_id(), 0)))))
             FROM pg_sequence AS q WHERE q.seqrelid = sequence;
-            ids := ids || instaid._call_copy(function)::bigint;
+            ids := ids || instaid_adopt._call_copy(function)::bigint;
         END LOOP;
         RAISE SQLSTATE 'ID001';
     EXCEPTION WHEN SQLSTATE 'ID001' THEN
@@ -232,14 +196,16 @@ BEGIN
 END $$;
 
 -- The statement that lets a copy return IDs of a new shard.
-CREATE OR REPLACE FUNCTION instaid._replacing(function oid) RETURNS text
+CREATE FUNCTION instaid_adopt._replacing(function oid) RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    RETURN format('SELECT instaid.replace_copy(%L, %s);', instaid._signature(function),
-                  instaid._free_shard_id(true));
+    AS $$
+    SELECT format('SELECT instaid_adopt.replace_copy(%L, %s);', instaid._signature(function),
+                  instaid._free_shard_id(true))
+$$;
 
 -- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
 -- the function's text, or the default one, if it gives the ID the clock's time.
-CREATE OR REPLACE FUNCTION instaid._read_layout(function oid, id bigint, made_at timestamptz,
+CREATE FUNCTION instaid_adopt._read_layout(function oid, id bigint, made_at timestamptz,
                                                 INOUT epoch timestamptz, OUT shard_id integer)
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET standard_conforming_strings = on AS $$
@@ -262,7 +228,7 @@ BEGIN
             DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
                                 ' The 34.8 years of its epoch are over, or its clock and its epoch'
                                 ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
-            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(function);
+            HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(function);
     END IF;
     FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
                                                    'g') AS m
@@ -295,7 +261,7 @@ BEGIN
                             ' has milliseconds, and 23 bits.', id, layout.epoch,
                             CASE layout.unit WHEN 1 THEN 'seconds' ELSE 'milliseconds' END,
                             layout.bits),
-            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(function);
+            HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(function);
     END IF;
     seen := date_trunc('milliseconds', made_at) - (id >> 23) * interval '1 ms';
     IF epoch <> COALESCE(layout.epoch, CASE WHEN abs(extract(epoch FROM epoch - seen)) < 1
@@ -309,8 +275,9 @@ BEGIN
                              COALESCE(epoch::text, 'in its text')),
             DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
                             ' %s.', id, seen),
-            HINT = format('If it is: SELECT instaid.adopt_shard(%L, epoch => %L); If not: %s',
-                          (parse_ident(name, false))[1], seen, instaid._replacing(function));
+            HINT = format('If it is: SELECT instaid_adopt.adopt_shard(%L, epoch => %L); If not:'
+                          ' %s', (parse_ident(name, false))[1], seen,
+                          instaid_adopt._replacing(function));
     END IF;
     epoch := COALESCE(epoch, layout.epoch);
     shard_id := instaid.extract_shard_id(id);

@@ -3,9 +3,9 @@
 -- Lock the tables that have functions as a default, and find the largest ID in them, and the shard
 -- IDs of the newest rows: in tables of the functions' owner, the schema's or a superuser, since
 -- any role can write such a default.
-CREATE OR REPLACE FUNCTION instaid._lock_tables_of(schema oid, functions oid[], owner regrole,
-                                                   OUT largest bigint, OUT place text,
-                                                   OUT shard_ids integer[])
+CREATE FUNCTION instaid_adopt._lock_tables_of(
+    schema oid, functions oid[], owner regrole, OUT largest bigint, OUT place text,
+    OUT shard_ids integer[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     part record;
@@ -61,7 +61,10 @@ END $$;
 
 -- Copies of the published function, and why one is not adopted, null if it is.  The first one of a
 -- schema is next_id(), or becomes it.
-CREATE OR REPLACE VIEW instaid._found_copies AS
+CREATE FUNCTION instaid_adopt._found_copies(
+    OUT schema_name name, OUT object text, OUT function oid, OUT place bigint, OUT reason text)
+    RETURNS SETOF record LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off AS $$
     WITH copy AS (
         SELECT n.nspname AS schema_name, c.object, p.oid AS function, p.proowner, p.pronargs,
                p.proname, f.oid AS next_id, pg_get_userbyid(f.proowner) AS next_id_owner,
@@ -89,12 +92,13 @@ CREATE OR REPLACE VIEW instaid._found_copies AS
     FROM copy AS c
     WINDOW s AS (PARTITION BY c.schema_name, c.reason IS NULL),
            w AS (s ORDER BY c.function = c.next_id DESC NULLS LAST, c.pronargs,
-                 c.proname COLLATE "C");
+                 c.proname COLLATE "C")
+$$;
 
 -- Adopt the next_id() of a schema, and its copies.  Without a next_id(), the first becomes it.
-CREATE OR REPLACE FUNCTION instaid._adopt(schema_name text, copies oid[],
-                                          INOUT shard_id integer, INOUT epoch timestamptz,
-                                          renumber boolean)
+CREATE FUNCTION instaid_adopt._adopt(schema_name text, copies oid[],
+                                     INOUT shard_id integer, INOUT epoch timestamptz,
+                                     renumber boolean)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -152,7 +156,7 @@ BEGIN
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
     -- The tables' shards are locked, too, where they are visible.
     PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
-    taken := instaid._lock_tables_of(main.schema, functions, main.owner);
+    taken := instaid_adopt._lock_tables_of(main.schema, functions, main.owner);
     -- while this waited, another session can have adopted the schema, or its owner changed it
     PERFORM instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
     IF (SELECT count(*) FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proowner = main.owner
@@ -178,7 +182,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('the default of column %s passes an argument to %s', part.name,
                              instaid._signature(part.oid)),
-            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(part.oid);
+            HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(part.oid);
     END IF;
     wrappers := ARRAY(
         SELECT format(
@@ -192,15 +196,16 @@ BEGIN
         FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.oid <> COALESCE(next_id, 0));
 
     FOREACH function IN ARRAY functions LOOP
-        seen := instaid._try_copy(function);
-        layout := instaid._read_layout(function, seen.ids[1], seen.made_at, _adopt.epoch);
+        seen := instaid_adopt._try_copy(function);
+        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, _adopt.epoch);
         IF layout.epoch <> first_epoch THEN
             RAISE invalid_parameter_value USING
                 MESSAGE = format('functions of schema %I have several epochs', schema_name),
                 DETAIL = format('%s has %s, and %s has %s.', instaid._signature(functions[1]),
                                 first_epoch, instaid._signature(function), layout.epoch),
                 HINT = format('To let both return IDs of a new shard: %s SELECT'
-                              ' instaid.replace_copy(%L);', instaid._replacing(functions[1]),
+                              ' instaid_adopt.replace_copy(%L);',
+                              instaid_adopt._replacing(functions[1]),
                               instaid._signature(function));
         END IF;
         first_epoch := layout.epoch;
@@ -229,7 +234,7 @@ BEGIN
             MESSAGE = format('IDs of schema %I name several shards', schema_name),
             DETAIL = format('The first ID names shard %s. With other values of the sequence, or in'
                             ' the tables, IDs name others: %s.', named, others),
-            HINT = format('To give new IDs one number: SELECT instaid.adopt_shard(%L, %s,'
+            HINT = format('To give new IDs one number: SELECT instaid_adopt.adopt_shard(%L, %s,'
                           ' renumber => true);', schema_name, named);
     ELSIF named <> shard_id AND NOT renumber THEN
         RAISE invalid_parameter_value USING
@@ -271,7 +276,8 @@ BEGIN
         RAISE object_in_use USING
             MESSAGE = format('%s cannot be the sequence of a shard', sequences[1]),
             DETAIL = other_use,
-            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(functions[1]);
+            HINT = 'To let it return IDs of a new shard: '
+                   || instaid_adopt._replacing(functions[1]);
     END IF;
     -- Defaults follow the first function.
     IF next_id IS NULL THEN
@@ -289,7 +295,7 @@ BEGIN
                                                    sequences[1]))
     FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.objid
     WHERE d.classid = 'pg_class'::regclass AND d.objid = sequences[1] AND d.deptype = 'a';
-    PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, next_id, sequences[1],
+    PERFORM instaid_adopt._replace_next_id(schema_name, shard_id, epoch, next_id, sequences[1],
                                      taken.largest);
 
     -- The others call it, and so does a function with the old name.  With other arguments than the
@@ -310,33 +316,34 @@ BEGIN
           WHERE c.oid = ANY (sequences[2:]) AND a.grantee <> c.relowner
             AND a.privilege_type IN ('USAGE', 'UPDATE')) AS x
          JOIN pg_class AS q ON q.oid = sequences[1]
-         CROSS JOIN LATERAL instaid._missing_rights(x.grantee, schema_name, sequences[1]) AS r;
+         CROSS JOIN LATERAL instaid_adopt._missing_rights(x.grantee, schema_name, sequences[1])
+                            AS r;
 END $$;
 
-CREATE OR REPLACE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
-                                               epoch timestamptz DEFAULT NULL,
-                                               renumber boolean DEFAULT false) RETURNS void
+CREATE FUNCTION instaid_adopt.adopt_shard(
+    schema_name text, shard_id integer DEFAULT NULL, epoch timestamptz DEFAULT NULL,
+    renumber boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM instaid_adopt._check_version();
     PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
         'schema_name', schema_name, 'renumber', renumber));
-    PERFORM instaid._adopt(schema_name, ARRAY(
-        SELECT c.function FROM instaid._found_copies AS c
+    PERFORM instaid_adopt._adopt(schema_name, ARRAY(
+        SELECT c.function FROM instaid_adopt._found_copies() AS c
         WHERE c.schema_name = adopt_shard.schema_name AND c.reason IS NULL ORDER BY c.place),
         shard_id, epoch, renumber);
 END $$;
-COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with copies of the published function a '
-'shard that continues above their IDs; needs the rights of the owners of all that it changes';
+COMMENT ON FUNCTION instaid_adopt.adopt_shard IS 'make a schema with copies of the published '
+'function a shard that continues above their IDs; needs the rights of the owners of all that it '
+'changes';
 
 -- The schemas with copies that the caller may adopt, and the copies of each.
-CREATE OR REPLACE FUNCTION instaid._find_copies(pattern text, OUT schemas text[],
-                                                OUT functions text[])
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET enable_nestloop = off SET jit = off AS $$
+CREATE FUNCTION instaid_adopt._find_copies(pattern text, OUT schemas text[], OUT functions text[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     others text;
 BEGIN
-    WITH found AS MATERIALIZED (SELECT c.* FROM instaid._found_copies AS c
+    WITH found AS MATERIALIZED (SELECT c.* FROM instaid_adopt._found_copies() AS c
                                 WHERE c.schema_name LIKE pattern)
     SELECT COALESCE(array_agg(s.schema_name ORDER BY s.schema_name), '{}'),
            array_agg(s.functions ORDER BY s.schema_name), (
@@ -353,7 +360,7 @@ BEGIN
 END $$;
 
 -- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.
-CREATE OR REPLACE FUNCTION instaid._try_adopting(
+CREATE FUNCTION instaid_adopt._try_adopting(
     schema_name text, functions oid[], dry_run boolean, INOUT shard_ids integer[],
     OUT adopted text, OUT problem text)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -366,12 +373,12 @@ BEGIN
     -- what a dry run warns of has not happened
     PERFORM set_config('client_min_messages', CASE WHEN dry_run THEN 'error' ELSE 'warning' END,
                        true);
-    shard := instaid._adopt(schema_name, functions, NULL, NULL, false);
+    shard := instaid_adopt._adopt(schema_name, functions, NULL, NULL, false);
     IF shard.shard_id = ANY (shard_ids) THEN
         RAISE duplicate_object USING
             MESSAGE = format('shard ID %s would be that of another schema', shard.shard_id),
             DETAIL = 'A dry run rolls back each schema, and has tried the other one before.',
-            HINT = format('To give it another number: SELECT instaid.adopt_shard(%L, %s,'
+            HINT = format('To give it another number: SELECT instaid_adopt.adopt_shard(%L, %s,'
                           ' renumber => true);', schema_name, instaid._free_shard_id(true));
     END IF;
     shard_ids := shard_ids || shard.shard_id;
@@ -400,7 +407,7 @@ END $$;
 -- It commits after each schema, because one transaction cannot hold the locks of thousands, and
 -- would keep their writers out.  After an interruption, the same call adopts the rest.
 -- A procedure with SET could not commit: operators are qualified.
-CREATE OR REPLACE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%',
+CREATE PROCEDURE instaid_adopt.adopt_shards(pattern text DEFAULT '%',
                                       dry_run boolean DEFAULT false) LANGUAGE plpgsql AS $$
 DECLARE
     copies pg_catalog.record;
@@ -410,14 +417,15 @@ DECLARE
     problems pg_catalog.text[] := '{}'::pg_catalog.text[];
     adopted pg_catalog.text[] := '{}'::pg_catalog.text[];
 BEGIN
+    PERFORM instaid_adopt._check_version();
     PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
         'pattern', pattern, 'dry_run', dry_run));
-    SELECT c.* INTO copies FROM instaid._find_copies(pattern) AS c;
+    SELECT c.* INTO copies FROM instaid_adopt._find_copies(pattern) AS c;
     last := pg_catalog.cardinality(copies.schemas);
     -- inside a transaction block, this fails before anything is adopted
     COMMIT;
     FOR i IN 1 .. last LOOP
-        SELECT a.* INTO result FROM instaid._try_adopting(
+        SELECT a.* INTO result FROM instaid_adopt._try_adopting(
             copies.schemas[i], copies.functions[i]::pg_catalog.oid[], dry_run, shard_ids) AS a;
         COMMIT;
         shard_ids := result.shard_ids;
@@ -443,37 +451,11 @@ BEGIN
             HINT = 'Each WARNING says what to do. Then call adopt_shards() again. If a shard ID is'
                    ' taken, and this is the schema that should have it, renumber the other one'
                    ' with instaid.renumber_shard(). To give one of these another number, pass it'
-                   ' to instaid.adopt_shard(), and renumber => true.';
+                   ' to instaid_adopt.adopt_shard(), and renumber => true.';
     ELSIF last OPERATOR(pg_catalog.=) 0 THEN
         RAISE NOTICE 'no schema LIKE % can be adopted', pg_catalog.quote_literal(pattern);
     END IF;
 END $$;
-COMMENT ON PROCEDURE instaid.adopt_shards IS 'adopt each schema LIKE the pattern with copies of '
-'the published function that the caller may adopt; commits after each; dry_run rolls back instead';
-
-CREATE OR REPLACE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-DECLARE
-    shard record;
-BEGIN
-    PERFORM instaid._check_no_nulls('renumber_shard', json_build_object(
-        'schema_name', schema_name, 'shard_id', shard_id));
-    PERFORM instaid._check_read_committed('renumber_shard');
-    PERFORM instaid._check_name('schema', schema_name);
-    SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
-    IF NOT FOUND THEN
-        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
-            HINT = 'instaid.shards lists the shards of this database.';
-    END IF;
-    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
-    IF shard.shard_id = renumber_shard.shard_id THEN
-        RAISE NOTICE 'schema % is shard % already', quote_ident(schema_name), shard_id;
-    ELSE
-        PERFORM instaid._check_new_shard(schema_name, shard_id, shard.epoch, shard.declaration);
-        PERFORM instaid._change_shard_id(shard.declaration, shard.sequence, shard_id);
-    END IF;
-END $$;
-COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
-'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
+COMMENT ON PROCEDURE instaid_adopt.adopt_shards IS 'adopt each schema LIKE the pattern with '
+'copies of the published function that the caller may adopt; commits after each; dry_run rolls '
+'back instead';
