@@ -9,8 +9,8 @@ use warnings;
 my %parts = (
 	instaid => [ map { "extension/$_" } qw(schema ids shards positions audit renumbering servers
 		rights) ],
-	instaid_adopt => [ 'adopt/schema', 'adopt/extension', 'adopt/copies', 'adopt/adopt_shard',
-		'adopt/replace_copy', 'adopt/adopt_column', 'extension/rights' ]);
+	instaid_adopt => [ 'adopt/schema', 'adopt/extension', 'adopt/copies', 'adopt/evidence',
+		'adopt/adopt_shard', 'adopt/replace_copy', 'adopt/adopt_column', 'extension/rights' ]);
 
 sub text { local (@ARGV, $/) = @_; return scalar <> }
 
