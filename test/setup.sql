@@ -17,7 +17,6 @@ GRANT USAGE ON SCHEMA insta5 TO app;
 GRANT INSERT, SELECT ON insta5.photos TO app;
 
 ---- adopting_1
-CREATE EXTENSION instaid;
 \set schema insta7
 \set shard_id 7
 \i test/lib/published.sql
@@ -229,3 +228,6 @@ SELECT instaid.create_shard('insta6', 6);
 CREATE TABLE insta6.photos (id bigint PRIMARY KEY DEFAULT insta6.next_id());
 INSERT INTO insta6.photos DEFAULT VALUES;
 DROP SEQUENCE insta6.table_id_seq CASCADE;
+
+---- reference_adopt
+SELECT instaid.create_shard('insta5', 5);

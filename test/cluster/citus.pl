@@ -66,7 +66,7 @@ for my $node (@nodes)
 }
 run(sprintf q{SELECT citus_set_coordinator_host('%s', %d)}, $coordinator->host, $coordinator->port);
 run(sprintf q{SELECT citus_add_node('%s', %d)}, $_->host, $_->port) for @workers;
-run('CREATE EXTENSION instaid',
+run('CREATE EXTENSION instaid', 'CREATE EXTENSION instaid_adopt',
 	q{SELECT instaid.create_shard('insta5', 5)},
 	'CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer)',
 	'CREATE TABLE likes (id bigint PRIMARY KEY DEFAULT instaid.next_id(), n bigint)',

@@ -34,7 +34,7 @@ sub failure
 	return $status ? $stderr : 'no error';
 }
 
-run(q{CREATE EXTENSION timescaledb; CREATE EXTENSION instaid;
+run(q{CREATE EXTENSION timescaledb; CREATE EXTENSION instaid_adopt CASCADE;
 	SELECT instaid.create_shard('insta5', 5); SELECT instaid.create_shard('insta6', 6)});
 my @blocks = section_blocks('docs/partitions.md', 'TimescaleDB');
 run($_->{text}) for @blocks;

@@ -146,14 +146,15 @@ sub signatures
 	for my $edition ('extension', 'SQL edition')
 	{
 		for (split /\n/, $query->($edition, q{
-			SELECT concat_ws(E'\t', CASE p.prokind WHEN 'p' THEN 'CALL ' ELSE '' END,
-				p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid),
+			SELECT concat_ws(E'\t', CASE p.prokind WHEN 'p' THEN 'CALL ' ELSE '' END
+				|| p.pronamespace::regnamespace, p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid),
 				CASE p.provolatile WHEN 'i' THEN 'IMMUTABLE' WHEN 's' THEN 'STABLE'
 					ELSE 'VOLATILE' END || CASE WHEN p.proisstrict THEN ' STRICT' ELSE '' END
 				|| CASE p.proparallel WHEN 's' THEN ' PARALLEL SAFE'
 					WHEN 'r' THEN ' PARALLEL RESTRICTED' ELSE ' PARALLEL UNSAFE' END)
 			FROM pg_proc AS p
-			WHERE p.pronamespace = 'instaid'::regnamespace AND p.proname !~ '^_'
+			WHERE p.pronamespace IN ('instaid'::regnamespace, 'instaid_adopt'::regnamespace)
+				AND p.proname !~ '^_'
 				-- the functions of the type, and of its casts
 				AND p.oid NOT IN (
 					SELECT c.castfunc FROM pg_cast AS c
@@ -169,9 +170,9 @@ sub signatures
 			@in = map { s/^IN //r } grep { !/^OUT / } @in;
 			$result = _plain($result // '') =~ s/\brecord\b/'(' . join(', ', @out) . ')'/er;
 			$result = " → $result" if $result ne '';
-			my $line = _wrapped("${call}instaid.$name(", \@in, ")$result");
+			my $line = _wrapped("$call.$name(", \@in, ")$result");
 			push @{ $lines{$name} }, $line;
-			$marks = 'commits' if $call ne '';
+			$marks = 'commits' if $call =~ /^CALL/;
 			$editions{$name}{$line}{$edition} = $marks;
 		}
 		for (split /\n/, $query->($edition, q{
@@ -270,7 +271,7 @@ sub with_signatures
 sub messages
 {
 	my @patterns;
-	for my $file (glob '{common,extension,sql-edition}/*.sql src/*.c src/*/*.c')
+	for my $file (glob '{common,extension,adopt,sql-edition}/*.sql src/*.c src/*/*.c')
 	{
 		my $source = slurp_file($file);
 		my $is_sql = $file =~ /sql$/;

@@ -2,12 +2,13 @@
 BEGIN;
 CREATE EXTENSION IF NOT EXISTS pgtap;
 CREATE EXTENSION instaid;
+CREATE EXTENSION instaid_adopt;
 SET LOCAL client_min_messages = error;
 SELECT plan(26);
 
-SELECT volatility_is('instaid', 'adopt_shard', 'volatile', 'adopt_shard is volatile');
-SELECT volatility_is('instaid', 'adopt_column', 'volatile', 'adopt_column is volatile');
-SELECT function_returns('instaid', 'adopt_column', 'setof text', 'adopt_column returns statements');
+SELECT volatility_is('instaid_adopt', 'adopt_shard', 'volatile', 'adopt_shard is volatile');
+SELECT volatility_is('instaid_adopt', 'adopt_column', 'volatile', 'adopt_column is volatile');
+SELECT function_returns('instaid_adopt', 'adopt_column', 'setof text', 'adopt_column returns statements');
 
 -- a schema with the published arithmetic, and 1,000 of its IDs
 \set schema insta6

@@ -12,6 +12,7 @@ use Clients;
 
 my $node = Clients::server('main');
 # the published arithmetic, on a sequence of 32 bits; the function notes its IDs
+$node->safe_psql('postgres', 'CREATE EXTENSION instaid_adopt');
 $node->safe_psql('postgres', q{
 	\set schema insta5
 	\set shard_id 5

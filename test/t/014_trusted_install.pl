@@ -232,7 +232,7 @@ for my $installer ($superuser, 'dba', 'mallory')
 	is($seen{fresh}, $expected,
 		'... whose objects belong to the same role, whatever role installs it');
 	like(run_as('bo', "defaults$number", q{
-		CREATE FUNCTION instaid_adopt.adopt_column(text, text) RETURNS void LANGUAGE sql AS ''}),
+		CREATE FUNCTION instaid.create_shard(text) RETURNS void LANGUAGE sql AS ''}),
 		qr/permission denied for schema instaid\n/,
 		'... and another role cannot add a function');
 }

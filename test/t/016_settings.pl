@@ -12,6 +12,7 @@ use Clients;
 my $node = Clients::server('main');
 $node->safe_psql('postgres', sprintf q{
 	CREATE ROLE alice; GRANT CREATE ON DATABASE postgres TO alice;
+	CREATE EXTENSION instaid_adopt;
 	CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;
 	CREATE SERVER here FOREIGN DATA WRAPPER dblink_fdw
 		OPTIONS (host '%s', port '%s', dbname 'postgres', connect_timeout '20');
@@ -44,8 +45,8 @@ my @calls = (
 is($node->safe_psql('postgres', sprintf q{
 	SELECT string_agg(proname, ' ' ORDER BY proname)
 	FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
-	WHERE pronamespace = 'instaid'::regnamespace AND lanname = 'plpgsql' AND proname !~ '^_'
-	  AND proname <> ALL ('{%s}')}, join(',', map { /instaid\.(\w+)/ } @calls)), '',
+	WHERE pronamespace::regnamespace::text ~ '^instaid(_adopt)?$' AND lanname = 'plpgsql' AND proname !~ '^_'
+	  AND proname <> ALL ('{%s}')}, join(',', map { /instaid(?:_adopt)?\.(\w+)/ } @calls)), '',
 	'each function in PL/pgSQL is called');
 
 # Run a statement; return what psql says.

@@ -19,7 +19,7 @@ my $node = Clients::server('main', 'autovacuum = off', q{timezone = 'America/New
 	q{intervalstyle = 'postgres'}, 'max_connections = 120', 'max_prepared_transactions = 5');
 $node->safe_psql('postgres', 'CREATE ROLE dba LOGIN; CREATE ROLE app LOGIN');
 $node->safe_psql('postgres', 'CREATE DATABASE c');
-$node->safe_psql('c', 'CREATE EXTENSION instaid');
+$node->safe_psql('c', 'CREATE EXTENSION instaid_adopt CASCADE');
 SqlEdition::install($node, 's');
 
 for my $database ('c', 's')

@@ -85,6 +85,7 @@ as_dba(q{
 # with a key, the published function fails now and then by itself
 as_dba('ALTER TABLE insta5.photos DROP CONSTRAINT photos_pkey');
 as_dba('BEGIN;' . SqlEdition::changed() . 'COMMIT');
+as_dba(SqlEdition::adopting());
 my $step;
 while_inserting('from the published function', sub {
 	as_dba(q{CALL instaid_adopt.adopt_shards('insta5')});
@@ -168,7 +169,6 @@ $sum = while_inserting('to the extension', sub {
 	$node->psql('m', q{
 		BEGIN;
 		ALTER SCHEMA instaid RENAME TO instaid_sql_edition;
-		ALTER SCHEMA instaid_tickets RENAME TO instaid_sql_edition_tickets;
 		CREATE EXTENSION instaid;
 		CREATE TABLE audited AS SELECT * FROM instaid.audit();
 		COMMIT;
@@ -242,7 +242,6 @@ $node->safe_psql('m', q{
 		insta6.sql_edition_next_id, insta6.sql_edition_next_ids,
 		insta7.sql_edition_next_id, insta7.sql_edition_next_ids;
 	DROP DOMAIN insta5.id_sequence, insta6.id_sequence, insta7.id_sequence;
-	DROP SCHEMA instaid_sql_edition_tickets;
 	INSERT INTO insta6.codes (id) SELECT id FROM insta6.photos ORDER BY id DESC LIMIT 10;
 	-- the owner of the edition is no superuser, who may not trust this role any more
 	SET ROLE dba;

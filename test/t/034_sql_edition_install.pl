@@ -109,6 +109,42 @@ like(run_as('dba', database('statements'), "\\set ON_ERROR_STOP on\n$one"),
 is($node->safe_psql('statements', q{SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid'}),
 	'', '... with nothing done');
 
+### Adopting, which is a file and a schema of its own
+
+my $adopting = "\\i sql-edition/adopting.sql\n";
+my $adopts = q{CALL instaid_adopt.adopt_shards()};
+database('adopting');
+like(run_as('dba', 'adopting', $adopting),
+	qr/\AERROR:  role dba has not installed the SQL edition of instaid \Q$version\E\n/,
+	'adopting.sql needs the SQL edition');
+run_as('dba', 'adopting', $script);
+like(run_as('mallory', 'adopting', $adopting), qr/\AERROR:  role mallory has not installed/,
+	'... and its owner');
+is(run_as('dba', 'adopting', $adopting . $shown), '"$user", public', '... who installs it');
+is(run_as('dba', 'adopting', $adopts), q{NOTICE:  no schema LIKE '%' can be adopted},
+	'... to use it');
+like(run_as('dba', 'adopting', $adopting), qr/\AERROR:  schema "instaid_adopt" already exists\n/,
+	'... once');
+my $adopting_objects = $node->safe_psql('adopting', $objects);
+run_as('dba', 'adopting', "COMMENT ON SCHEMA instaid_sql IS 'instaid $later, SQL edition'");
+for my $call ($adopts, map { "SELECT instaid_adopt.$_" } q{adopt_shard('x')},
+	q{replace_copy('now()')}, q{adopt_column('pg_class', 'oid')})
+{
+	like(run_as('dba', 'adopting', $call),
+		qr/\AERROR:  this instaid_adopt works only with instaid \Q$version\E, SQL edition\n/,
+		"another version of instaid is refused: $call");
+}
+like(run_as('dba', 'adopting', "DROP SCHEMA instaid_adopt CASCADE; $adopting"),
+	qr/ERROR:  role dba has not installed.*\nDETAIL:  Its version is \Q$later\E\./,
+	'... and so is a file of another version');
+my $one_to_adopt = slurp_file("dist/sql-edition/instaid_adopt-$version.sql");
+unlike($one_to_adopt, qr/^(\\|(BEGIN|COMMIT|ROLLBACK);)/m, 'one text, without commands of psql');
+is(run_as('dba', 'query', $query->($one_to_adopt)), '', '... which can be one query');
+is($node->safe_psql('query', $objects), $adopting_objects, '... with the same objects');
+like(run_as('dba', 'one', "\\set ON_ERROR_STOP on\n$one_to_adopt"),
+	qr/\AERROR:  adopting must be installed in one transaction\n/,
+	'... and must be one transaction');
+
 ### What is there already
 
 my $there;

@@ -103,8 +103,8 @@ my $driver = q{
 };
 
 $node->safe_psql('postgres', 'CREATE DATABASE c OWNER dba; CREATE DATABASE s OWNER dba');
-$node->safe_psql('c', "CREATE EXTENSION instaid; $driver");
-$node->safe_psql('s', SqlEdition::changed(), extra_params => [ '-U', 'dba' ]);
+$node->safe_psql('c', "CREATE EXTENSION instaid_adopt CASCADE; $driver");
+$node->safe_psql('s', SqlEdition::changed() . SqlEdition::adopting(), extra_params => [ '-U', 'dba' ]);
 $node->safe_psql('s', $driver);
 
 # Run statements in a database as a role; \echo and \warn end parts of what they print, and of their

@@ -43,8 +43,8 @@ for my $name ('extension', 'SQL')
 		. 'CREATE DATABASE m; GRANT CREATE ON DATABASE m TO dba, ann, bob');
 	# The SQL edition and its shards belong to one role; the extension is a superuser's.
 	my $owner = $name eq 'SQL' ? 'dba' : 'ann';
-	$node->safe_psql('m', $name eq 'SQL' ? SqlEdition::changed() : 'CREATE EXTENSION instaid',
-		extra_params => [ '-U', 'dba' ]);
+	$node->safe_psql('m', $name eq 'SQL' ? SqlEdition::changed() . SqlEdition::adopting()
+		: 'CREATE EXTENSION instaid_adopt CASCADE', extra_params => [ '-U', 'dba' ]);
 	my $type = $name eq 'SQL' ? 'bigint' : 'instaid.id';
 	is(run_as($node, $owner, 'm', qq{
 		SET client_min_messages = error;

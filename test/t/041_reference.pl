@@ -11,7 +11,7 @@ use Test::More;
 use Clients;
 use Docs;
 
-my @pages = ('docs/reference.md', 'docs/reference-tickets.md');
+my @pages = map { "docs/$_.md" } 'reference', 'reference-adopt', 'reference-tickets';
 
 # Messages of PostgreSQL, which are not in our sources
 my $of_postgresql = qr/^(?:permission\ denied\ for\ (?:database|schema|parameter)\ \w+
@@ -32,8 +32,9 @@ my $of_postgresql = qr/^(?:permission\ denied\ for\ (?:database|schema|parameter
 # One server, with an edition in each of two databases
 my $node = Clients::server('reference');
 $node->safe_psql('postgres', 'CREATE DATABASE sql_edition');
+$node->safe_psql('postgres', 'CREATE EXTENSION instaid_adopt');
 $node->command_ok([ 'psql', '-Xq', '-d', $node->connstr('sql_edition'), '-f',
-		'sql-edition/all.sql' ], 'the SQL edition');
+		'sql-edition/all.sql', '-f', 'sql-edition/adopting.sql' ], 'the SQL edition');
 my %signatures = signatures(sub {
 	my ($edition, $sql) = @_;
 	return $node->safe_psql($edition eq 'extension' ? 'postgres' : 'sql_edition', $sql);

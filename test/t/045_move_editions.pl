@@ -30,7 +30,8 @@ my $stepping = PostgreSQL::Test::Utils::tempdir . '/instaid-move';
 		glob('src/move/*.c'), 'test/lib/move_step.c', "-L$lib", '-lpq', '-o', $stepping) == 0
 	  or die 'cannot compile';
 }
-my %edition = (extension => 'CREATE EXTENSION instaid', SQL => SqlEdition::changed());
+my %edition = (extension => 'CREATE EXTENSION instaid_adopt CASCADE',
+	SQL => SqlEdition::changed() . SqlEdition::adopting());
 
 my ($db, $from, $to) = ('postgres', $old, $new);
 # the role to connect as, by the name of the server
