@@ -10,7 +10,7 @@ use warnings;
 my %parts = (
 	'instaid' => [ map { "extension/$_" } qw(schema ids shards positions audit renumbering servers
 		rights) ],
-	'adopt/instaid_adopt' => [ 'adopt/schema', 'adopt/extension', 'adopt/copies',
+	'adopt/instaid_adopt' => [ 'adopt/schema', 'adopt/extension', 'adopt/copies', 'adopt/evidence',
 		'adopt/adopt_shard', 'adopt/replace_copy', 'adopt/adopt_column', 'extension/rights' ]);
 
 sub text { local (@ARGV, $/) = @_; return scalar <> }
