@@ -234,7 +234,8 @@ is(run('SELECT count(*), count(DISTINCT number), max(number) FROM invoices'), '5
 my $copied = qr/ERROR:  sequence "invoice" cannot serve .*\n.*copy that Citus has created/;
 like(failure('INSERT INTO invoices (n) SELECT n FROM invoices'), $copied,
 	'a default that a worker calls is refused');
-like(failure(q{SELECT instaid_tickets.next('invoice')}, $_), $copied, '... and a call on ' . $_->name)
+like(failure(q{SELECT instaid_tickets.next('invoice')}, $_), $copied,
+	'... and a call on ' . $_->name)
   for @workers;
 is(run('CREATE TEMP TABLE again AS SELECT n FROM invoices; INSERT INTO invoices (n) TABLE again;
 	SELECT count(*), count(DISTINCT number), max(number) FROM invoices'), '106|106|317',
@@ -245,10 +246,12 @@ run('CREATE SEQUENCE small AS integer',
 like(failure('INSERT INTO smalls (n) SELECT n FROM smalls'),
 	qr/is used up\n.*HINT:  On Citus, take values on the coordinator only/s,
 	'a worker has no values of an integer sequence');
-like(failure(q{SELECT instaid_tickets.create('public.counter', if_not_exists => true)}, $workers[0]),
+like(failure(q{SELECT instaid_tickets.create('public.counter', if_not_exists => true)},
+		$workers[0]),
 	qr/sequence public.counter cannot be created on a worker of Citus\n/,
 	'create() is refused on a worker');
-run_on($_, "SELECT instaid_tickets.create('public.striped', server => $number{$_->name}, servers => 3)")
+run_on($_,
+	"SELECT instaid_tickets.create('public.striped', server => $number{$_->name}, servers => 3)")
   for $coordinator, @workers;
 is(join(' ', map { run_on($_, q{SELECT instaid_tickets.next('striped')}) } $coordinator, @workers),
 	'1 2 3', '... but with a server of its own on each node');
