@@ -10,8 +10,8 @@ set -eu
 . test/lib/private.sh
 
 # Every suite.  Each TAP file is a suite.
-all="run build lint model fuzz regress isolation tickets/regress tickets/isolation
-	adopt/regress adopt/isolation pgtap bench memcheck
+installcheck='regress isolation tickets/regress tickets/isolation adopt/regress adopt/isolation'
+all="run build lint model fuzz $installcheck pgtap bench memcheck
 	$(cd test/t && ls *.pl | sed 's/\.pl$//')"
 
 # "full" is what "make test-matrix FULL=1" runs on one version.
@@ -65,6 +65,7 @@ suites_of()
 		cluster) echo "$cluster" ;;
 		clients) echo "$clients" ;;
 		newer) echo "$newer" ;;
+		installcheck) echo "$installcheck" ;;
 		version) all_but $not_version ;;
 		assert) all_but $not_assert ;;
 		# the short names of CONTRIBUTING.md
@@ -352,7 +353,7 @@ for word in ${SUITES:-all}; do
 	for name in $names; do
 		if ! exists "$name"; then
 			echo "There is no suite \"$word\".  There are:" \
-				all full version assert cluster clients newer $full $cluster $clients >&2
+				all full installcheck version assert cluster clients newer $full $cluster $clients >&2
 			exit 2
 		fi
 		if [ "${1:-}" = packages ]; then
