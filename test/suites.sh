@@ -10,8 +10,8 @@ set -eu
 . test/lib/private.sh
 
 # Every suite.  Each TAP file is a suite.
-all="run build lint model fuzz regress isolation tickets/regress tickets/isolation
-	adopt/regress adopt/isolation pgtap bench memcheck
+installcheck='regress isolation tickets/regress tickets/isolation adopt/regress adopt/isolation'
+all="run build lint model fuzz $installcheck pgtap bench memcheck
 	$(cd test/t && ls *.pl | sed 's/\.pl$//')"
 
 # "full" is what "make test-matrix FULL=1" runs on one version.
@@ -43,7 +43,7 @@ not_assert='run build lint model fuzz isolation pgtap bench 001_concurrency 002_
 	016_settings 019_many_shards 020_docs 026_install 027_dump 029_freeze 030_sql_edition_rules
 	031_sql_edition_storms 032_sql_edition_api 033_sql_edition_moves 034_sql_edition_install
 	036_plpgsql_check 037_copies 038_removing 039_partitioning 040_move 041_reference
-	042_move_dump 043_move_plan 044_move_storm 045_move_editions 048_doors'
+	042_move_dump 043_move_plan 044_move_storm 045_move_editions 049_doors'
 
 # all_but SUITE...: every other suite
 all_but()
@@ -65,6 +65,7 @@ suites_of()
 		cluster) echo "$cluster" ;;
 		clients) echo "$clients" ;;
 		newer) echo "$newer" ;;
+		installcheck) echo "$installcheck" ;;
 		version) all_but $not_version ;;
 		assert) all_but $not_assert ;;
 		# the short names of CONTRIBUTING.md
@@ -352,7 +353,7 @@ for word in ${SUITES:-all}; do
 	for name in $names; do
 		if ! exists "$name"; then
 			echo "There is no suite \"$word\".  There are:" \
-				all full version assert cluster clients newer $full $cluster $clients >&2
+				all full installcheck version assert cluster clients newer $full $cluster $clients >&2
 			exit 2
 		fi
 		if [ "${1:-}" = packages ]; then

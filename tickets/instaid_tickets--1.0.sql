@@ -32,6 +32,7 @@ COMMENT ON FUNCTION instaid_tickets.lease IS 'the next count values of a sequenc
 
 ---- Servers that share a ticket ----
 
+-- Refuse a server that is none of the servers.
 CREATE FUNCTION instaid_tickets._check_server(server integer, servers integer) RETURNS void
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -171,6 +172,7 @@ COMMENT ON FUNCTION instaid_tickets.restripe IS 'let a sequence that is guarded 
 
 ---- Values from other servers ----
 
+-- Refuse options that a server, a user mapping or a ticket with a source cannot have.
 CREATE FUNCTION instaid_tickets._validator(options text[], catalog oid) RETURNS void
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_tickets_validator';
 
@@ -197,11 +199,13 @@ CREATE VIEW instaid_tickets.segments AS
 COMMENT ON VIEW instaid_tickets.segments IS 'the tickets that have a source and are in use; only '
 'those on which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
 
+-- Has this server the memory for values of other servers?
 CREATE FUNCTION instaid_tickets._is_preloaded() RETURNS boolean
     LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_tickets_is_preloaded';
 
 ---- The list of tickets, and what is wrong with them ----
 
+-- Where a sequence stands, as far as the caller may see it, and why it cannot serve as a ticket.
 CREATE FUNCTION instaid_tickets._state(
     sequence regclass, OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean,
     OUT fault text, OUT is_taken boolean)
@@ -313,7 +317,8 @@ COMMENT ON VIEW instaid_tickets.metrics IS 'one row for a monitoring system';
 -- the views.
 DO $$
 DECLARE
-    owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid_tickets');
+    owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace
+                               WHERE nspname = 'instaid_tickets');
     grantees CONSTANT text := (SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
                                FROM pg_default_acl AS d, aclexplode(d.defaclacl) AS x
                                WHERE x.grantee NOT IN (0, owner));

@@ -68,7 +68,8 @@ my $left = q{
 		  UNION ALL SELECT 'pg_language'::regclass, oid, lanname FROM pg_language
 		  UNION ALL SELECT 'pg_foreign_data_wrapper'::regclass, oid, fdwname
 			FROM pg_foreign_data_wrapper
-		  UNION ALL SELECT 'pg_proc'::regclass, oid, probin FROM pg_proc) AS o (classid, objid, name)
+		  UNION ALL SELECT 'pg_proc'::regclass, oid, probin FROM pg_proc)
+		AS o (classid, objid, name)
 	WHERE name ~ 'instaid'};
 
 # checksums are the default only since PostgreSQL 18
@@ -201,7 +202,8 @@ for my $missing ('instaid', 'instaid_tickets')
 	my $standby = PostgreSQL::Test::Cluster->new("without_$missing", install_path => $path);
 	$standby->init_from_backup($main, 'backup', has_streaming => 1);
 	$standby->start;
-	is(failures($main, 'all_of_them', @extensions), '', "the primary of a standby without $missing");
+	is(failures($main, 'all_of_them', @extensions), '',
+		"the primary of a standby without $missing");
 	$main->wait_for_catchup($standby);
 	my $rows = 'SELECT array(SELECT id FROM insta5.photos ORDER BY 1),
 		array(SELECT number FROM app.invoices ORDER BY 1)';
