@@ -112,18 +112,16 @@ all install installcheck uninstall clean:
 	@echo "$(PG_CONFIG) not found, or its PostgreSQL has no development files: install PostgreSQL's development package, or set PG_CONFIG" >&2; exit 1
 endif
 
-# Its parts are in extension/, what it shares with the SQL edition in common/, and what instaid_adopt
-# does in adopt/.  A packager's tree, which is built elsewhere, is left as it is.
-SCRIPTS = instaid--$(EXTVERSION).sql adopt/instaid_adopt--$(EXTVERSION).sql
-ifeq ($(srcdir_of_makefile),./)
-all all-adopt: $(SCRIPTS)
-$(SCRIPTS): $(filter-out $(SCRIPTS),$(wildcard extension/*.* common/*.sql adopt/*.sql *.control adopt/*.control))
-	@$(MAKE) -s script
+# Their parts are in extension/, adopt/ and common/.  A packager's tree, which is built elsewhere,
+# is left as it is, and so is that of somebody without perl: git does not keep files' times.
+assembled = instaid--$(EXTVERSION).sql adopt/instaid_adopt--$(EXTVERSION).sql
+ifneq ($(and $(filter ./,$(srcdir_of_makefile)),$(wildcard extension/assemble.pl),$(shell command -v perl)),)
+all adopt/all: $(assembled)
+$(assembled): $(wildcard extension/*.* common/*.sql adopt/[!i]*.sql)
+	@perl extension/assemble.pl $@ >$@.new && mv $@.new $@
 endif
 script:
-	@cd $(top) && for script in $(SCRIPTS:--$(EXTVERSION).sql=); do \
-		perl extension/assemble.pl $$(basename $$script) >extension/new && \
-		mv extension/new $$script--$(EXTVERSION).sql || exit; done
+	@touch $(top)/extension/assemble.pl && $(MAKE) -s -C $(top) $(assembled)
 
 # what the reference tells of functions, views and settings, as a private server has them
 reference:

@@ -1,4 +1,4 @@
-/* instaid--1.0.sql, which "make script" assembles: edit its parts, which assemble.pl names */
+/* instaid--1.0.sql, which "make script" assembles: do not edit it */
 
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
@@ -132,7 +132,7 @@ CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
 
 ---- The layout of an ID ----
 
--- The largest shard ID, as src/ids/layout.h defines it.
+-- The largest shard ID, as src/layout.h defines it.
 CREATE FUNCTION instaid._max_shard_id() RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_shard_id';
 
@@ -518,7 +518,7 @@ CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT last_value bigint
 
 ---- Shards ----
 
--- A shard is declared by functions in the language instaid: see src/ids/declaration.c.
+-- A shard is declared by functions in the language instaid: see src/declaration.c.
 CREATE FUNCTION instaid._call_handler() RETURNS language_handler
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_call_handler';
 
@@ -1447,6 +1447,22 @@ CREATE FUNCTION instaid._before_adopting() RETURNS text
     RETURN CASE WHEN NOT EXISTS (SELECT FROM pg_extension AS e WHERE e.extname = 'instaid_adopt')
                 THEN 'CREATE EXTENSION IF NOT EXISTS instaid_adopt; ' ELSE '' END;
 
+-- What a role, or PUBLIC as 0, must be granted to take IDs of a shard
+CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
+    RETURNS SETOF text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT g.what FROM pg_proc AS p
+         -- a declaration can name a sequence that its owner has no rights on
+         JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
+         JOIN pg_namespace AS n ON n.oid = q.relnamespace
+         CROSS JOIN LATERAL (VALUES
+             (format('USAGE ON SEQUENCE %I.%I', n.nspname, q.relname),
+              p.prosecdef OR has_sequence_privilege(role, sequence, 'USAGE, UPDATE')),
+             (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
+              has_function_privilege(role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
+    WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
+END;
+
 -- Findings with C, and about the SQL edition
 CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     SELECT o.code, 'error', f.signature, o.problem,
@@ -1596,7 +1612,10 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                      OR c.is_shard
                 THEN format('%sSELECT instaid_adopt.replace_copy(%L%s); -- If nothing calls it,'
                             ' drop it instead.', c.before, c.object,
-                            CASE WHEN NOT c.is_shard THEN ', ' || c.free END)
+                            -- it keeps the number of IDs in the published layout
+                            CASE WHEN NOT c.is_shard AND p.prosrc !~ '<<\s*23\M'
+                                 THEN format(', %s /* a number that is free on all your servers */',
+                                             c.free) END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
                 THEN format('ALTER FUNCTION %s RENAME TO old_next_id; %sSELECT'
                             ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.', c.object,
@@ -1815,6 +1834,21 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
         FROM unnest(i.makers) AS u (owner)
         WHERE u.owner <> i.owner AND NOT instaid._can_trust(i.owner, u.owner)) AS r (names)
     WHERE r.names IS NOT NULL AND NOT i.is_partition
+    UNION ALL
+    -- It can insert only with IDs that it has from elsewhere.
+    SELECT 'missing_right', 'warning', i.name,
+           format('role %s can insert, and cannot take IDs', x.name),
+           string_agg(format('GRANT %s TO %s;', r, x.name), ' ' ORDER BY r)
+    FROM id_column AS i JOIN shard AS s ON s.schema = i.maker AND NOT s.frozen
+         JOIN pg_class AS c ON c.oid = i.relid AND c.relkind IN ('r', 'p')
+         JOIN pg_attribute AS a ON a.attrelid = c.oid
+         CROSS JOIN LATERAL (
+        SELECT DISTINCT x.grantee, CASE x.grantee WHEN 0 THEN 'PUBLIC'
+                                   ELSE quote_ident(pg_get_userbyid(x.grantee)) END
+        FROM aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner)) || a.attacl) AS x
+        WHERE x.privilege_type = 'INSERT') AS x (role, name)
+         CROSS JOIN LATERAL instaid._missing_rights(x.role, s.schema_name, s.sequence) AS r
+    WHERE i.sequence IS NULL AND NOT i.is_partition GROUP BY i.name, x.name
     UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
@@ -2265,8 +2299,8 @@ COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs and clock
 
 -- Whatever role installs the extension, its objects belong to the owner of its schema, but for the
 -- node's sequence: with mere rights on it, the owner of the database could not restore its grants.
--- Whatever default privileges grant, others have the rights that PostgreSQL itself gives to all,
--- and can use the schema, and read the views and the position of the node's sequence.
+-- Whatever default privileges grant or revoke, others have the rights that PostgreSQL itself gives
+-- to all, and can use the schema, and read the views and the position of the node's sequence.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace
@@ -2282,7 +2316,8 @@ BEGIN
                CASE i.identity WHEN 'instaid.node_id_seq' THEN 'pg_database_owner'::regrole
                                ELSE schema_owner END AS owner,
                CASE WHEN i.type IN ('view', 'sequence') THEN 'SELECT'
-                    WHEN i.type = 'schema' THEN 'USAGE' END AS right_of_all
+                    WHEN i.type IN ('schema', 'language', 'type') THEN 'USAGE'
+                    WHEN i.type IN ('function', 'procedure') THEN 'EXECUTE' END AS right_of_all
         FROM pg_extension AS e
              JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass
                                 AND d.refobjid = e.oid AND d.deptype = 'e'

@@ -43,7 +43,10 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                      OR c.is_shard
                 THEN format('%sSELECT instaid_adopt.replace_copy(%L%s); -- If nothing calls it,'
                             ' drop it instead.', c.before, c.object,
-                            CASE WHEN NOT c.is_shard THEN ', ' || c.free END)
+                            -- it keeps the number of IDs in the published layout
+                            CASE WHEN NOT c.is_shard AND p.prosrc !~ '<<\s*23\M'
+                                 THEN format(', %s /* a number that is free on all your servers */',
+                                             c.free) END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
                 THEN format('ALTER FUNCTION %s RENAME TO old_next_id; %sSELECT'
                             ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.', c.object,
@@ -262,6 +265,21 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
         FROM unnest(i.makers) AS u (owner)
         WHERE u.owner <> i.owner AND NOT instaid._can_trust(i.owner, u.owner)) AS r (names)
     WHERE r.names IS NOT NULL AND NOT i.is_partition
+    UNION ALL
+    -- It can insert only with IDs that it has from elsewhere.
+    SELECT 'missing_right', 'warning', i.name,
+           format('role %s can insert, and cannot take IDs', x.name),
+           string_agg(format('GRANT %s TO %s;', r, x.name), ' ' ORDER BY r)
+    FROM id_column AS i JOIN shard AS s ON s.schema = i.maker AND NOT s.frozen
+         JOIN pg_class AS c ON c.oid = i.relid AND c.relkind IN ('r', 'p')
+         JOIN pg_attribute AS a ON a.attrelid = c.oid
+         CROSS JOIN LATERAL (
+        SELECT DISTINCT x.grantee, CASE x.grantee WHEN 0 THEN 'PUBLIC'
+                                   ELSE quote_ident(pg_get_userbyid(x.grantee)) END
+        FROM aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner)) || a.attacl) AS x
+        WHERE x.privilege_type = 'INSERT') AS x (role, name)
+         CROSS JOIN LATERAL instaid._missing_rights(x.role, s.schema_name, s.sequence) AS r
+    WHERE i.sequence IS NULL AND NOT i.is_partition GROUP BY i.name, x.name
     UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),

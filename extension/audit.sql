@@ -66,6 +66,22 @@ CREATE FUNCTION instaid._before_adopting() RETURNS text
     RETURN CASE WHEN NOT EXISTS (SELECT FROM pg_extension AS e WHERE e.extname = 'instaid_adopt')
                 THEN 'CREATE EXTENSION IF NOT EXISTS instaid_adopt; ' ELSE '' END;
 
+-- What a role, or PUBLIC as 0, must be granted to take IDs of a shard
+CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
+    RETURNS SETOF text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT g.what FROM pg_proc AS p
+         -- a declaration can name a sequence that its owner has no rights on
+         JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
+         JOIN pg_namespace AS n ON n.oid = q.relnamespace
+         CROSS JOIN LATERAL (VALUES
+             (format('USAGE ON SEQUENCE %I.%I', n.nspname, q.relname),
+              p.prosecdef OR has_sequence_privilege(role, sequence, 'USAGE, UPDATE')),
+             (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
+              has_function_privilege(role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
+    WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
+END;
+
 -- Findings with C, and about the SQL edition
 CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     SELECT o.code, 'error', f.signature, o.problem,

@@ -71,6 +71,18 @@ CREATE OR REPLACE FUNCTION instaid._before_adopting() RETURNS text
                                  WHERE a.nspname = 'instaid_adopt')
                 THEN '/* after \i sql-edition/adopting.sql */ ' ELSE '' END;
 
+-- What a role, or PUBLIC as 0, must be granted to take IDs of a shard
+CREATE OR REPLACE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
+    RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT format('EXECUTE ON FUNCTION %I.next_id(%s)', schema_name,
+                  pg_get_function_identity_arguments(p.oid))
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace AND n.nspname = schema_name
+    WHERE p.proname = 'next_id' AND NOT has_function_privilege(role, p.oid, 'EXECUTE')
+    ORDER BY p.pronargs;
+END;
+
 -- Findings of this edition
 CREATE OR REPLACE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)

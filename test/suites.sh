@@ -43,7 +43,7 @@ not_assert='run build lint model fuzz isolation pgtap bench 001_concurrency 002_
 	016_settings 019_many_shards 020_docs 026_install 027_dump 029_freeze 030_sql_edition_rules
 	031_sql_edition_storms 032_sql_edition_api 033_sql_edition_moves 034_sql_edition_install
 	036_plpgsql_check 037_copies 038_removing 039_partitioning 040_move 041_reference
-	042_move_dump 043_move_plan 044_move_storm 045_move_editions'
+	042_move_dump 043_move_plan 044_move_storm 045_move_editions 048_doors'
 
 # all_but SUITE...: every other suite
 all_but()
@@ -332,9 +332,11 @@ show_failures()
 			grep -E '\.\.\. FAILED' "$log" || {
 			# it died
 			[ ! -f "$TESTLOGDIR/regress_log_$1" ] || log=$TESTLOGDIR/regress_log_$1
-			grep -vE '^(### |# Running|# No postmaster|waiting for server|server st)' "$log" | tail -n 30
+			grep -vE '^(### |# Running|# No postmaster|waiting for server|server st)' "$log" |
+				tail -n 30
 		}
-		[ ! -f "$log.diffs" ] || awk 'NR <= 200; END { if (NR > 200) print NR - 200 " more lines" }' "$log.diffs"
+		[ ! -f "$log.diffs" ] || awk 'NR <= 200
+			END { if (NR > 200) print NR - 200 " more lines" }' "$log.diffs"
 	} | sed "s,$SCRATCH/src/,,g; s,$SCRATCH/log/,tmp_check/,g; s,$SCRATCH/,,g"
 }
 

@@ -782,7 +782,6 @@ RESET client_min_messages;
 
 SET client_min_messages = warning;
 DROP SCHEMA adopt1, adopt2, adopt4, adopt5 CASCADE;
-DROP PROCEDURE publish;
 DROP DOMAIN smaller, small;
 DROP TYPE typed;
 RESET client_min_messages;
@@ -808,3 +807,27 @@ DROP EVENT TRIGGER regress_citus;
 DROP SCHEMA regress_citus CASCADE;
 
 SELECT try(format('SELECT instaid_adopt.adopt_shard(%L, 8)', repeat('x', 64)));
+
+-- another version of instaid is refused, whatever is called
+BEGIN;
+UPDATE pg_extension SET extversion = '1.1' WHERE extname = 'instaid';
+SELECT try('SELECT instaid_adopt.' || call) FROM unnest(ARRAY[
+    $$adopt_shard('regress_n')$$, $$replace_copy('now()')$$, $$adopt_column('pg_class', 'oid')$$]) AS call;
+SELECT try('CALL instaid_adopt.adopt_shards()');
+ROLLBACK;
+
+-- it holds nothing: what it has adopted goes on without it
+CALL publish('adopt_gone', 70);
+CREATE TABLE adopt_gone.photos (id bigint PRIMARY KEY DEFAULT adopt_gone.next_id(), n serial);
+SELECT instaid_adopt.adopt_shard('adopt_gone');
+SELECT count(*) FROM instaid_adopt.adopt_column('adopt_gone.photos', 'n');
+DROP EXTENSION instaid_adopt;
+INSERT INTO adopt_gone.photos DEFAULT VALUES;
+SELECT instaid.extract_shard_id(id) AS id, instaid.extract_shard_id(n) AS n FROM adopt_gone.photos;
+CREATE SCHEMA instaid_adopt;
+CREATE EXTENSION instaid_adopt;
+DROP SCHEMA instaid_adopt;
+CREATE EXTENSION instaid_adopt;
+DROP EXTENSION instaid;
+DROP PROCEDURE publish;
+DROP SCHEMA adopt_gone CASCADE;

@@ -24,16 +24,15 @@ $node->safe_psql('postgres',
 $node->safe_psql('watched', q{
 	CREATE EXTENSION instaid;
 	SET client_min_messages = error;
-	SELECT instaid.create_shard('frozen', 1), instaid.create_shard('ahead', 2),
-		instaid.create_ticket('near'), instaid.next_ticket('near');
-	SELECT instaid.freeze_shard('frozen'), instaid.guard_ticket('near', 1000);
+	SELECT instaid.create_shard('frozen', 1), instaid.create_shard('ahead', 2);
+	SELECT instaid.freeze_shard('frozen');
 	CREATE SEQUENCE ahead.likes_id_seq;
 	CREATE TABLE ahead.likes (id bigint DEFAULT ahead.next_id('ahead.likes_id_seq'));
 	SELECT setval(sequence, (extract(epoch FROM now() + interval '1 h') * 1000)::bigint << 10)
 	FROM instaid._shard_sequences('ahead') AS sequence});
-my @alerts = grep { /^FROM instaid\.(?:shards|tickets)/m } map { $_->{text} }
+my @alerts = grep { /^FROM instaid\.shards/m } map { $_->{text} }
   section_blocks('docs/operations.md', 'What to watch');
-is(scalar(@alerts), 2, 'the documentation has queries for shards and for tickets');
+is(scalar(@alerts), 1, 'the documentation has a query for shards');
 my $sequences = q{
 SELECT s, instaid.extract_timestamp(instaid._last_id(s, shard_id, epoch), epoch)
 	> clock_timestamp() + interval '2064 ms'
@@ -534,8 +533,6 @@ is(run_as('victim', $db, q{
 
 as_superuser($db, q{
 	SELECT * FROM instaid.shards;
-	SELECT * FROM instaid.tickets;
-	SELECT * FROM instaid.segments;
 	SELECT * FROM instaid.audit()});
 gained_nothing('views and audit() run no code of others');
 is(as_superuser($db,
@@ -551,7 +548,6 @@ for my $edition ('extension', 'SQL')
 	$node->safe_psql($db, SqlEdition::changed()) if $edition eq 'SQL';
 	$node->safe_psql($db, q{
 		GRANT CREATE ON SCHEMA public TO mallory, victim;	-- as up to PostgreSQL 14
-		GRANT CREATE ON SCHEMA instaid_tickets TO mallory;
 		SELECT instaid.create_shard('insta5', 5);
 		GRANT USAGE, CREATE ON SCHEMA insta5 TO victim;
 		CREATE TABLE public.orders (id serial PRIMARY KEY)});
@@ -669,18 +665,13 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 		ALTER FUNCTION q9.next_ids(integer, regclass) RENAME TO many;
 		CREATE FUNCTION x.next_ids(integer, integer) RETURNS SETOF bigint LANGUAGE plpgsql
 			AS 'BEGIN PERFORM m.attempt(), instaid_sql._next_ids(1); END';
-		CREATE SERVER hers FOREIGN DATA WRAPPER instaid;
-		SELECT instaid.create_ticket('sourced', source => '{hers}');}) . q{
+		}) . q{
 		CREATE FUNCTION insta5.next_id(text) RETURNS bigint LANGUAGE plpgsql
 			AS 'BEGIN PERFORM m.attempt(); RETURN 1; END';
 		CREATE TABLE q6.t (id bigint PRIMARY KEY DEFAULT q6.next_id('q6.more'));
 		SELECT seqmax FROM pg_sequence WHERE seqrelid = 'q6.more'::regclass \gset
 		SELECT instaid.freeze_shard('q6');
-		ALTER SEQUENCE q6.more MAXVALUE :seqmax;
-		SELECT instaid.create_ticket('few'), instaid.create_ticket('off', 1, 2);
-		SELECT instaid.guard_ticket('few', 7);
-		SELECT setval('instaid_tickets.off', 2);
-		GRANT UPDATE ON SEQUENCE instaid_tickets.off TO PUBLIC;}), '', 'mallory has all that');
+		ALTER SEQUENCE q6.more MAXVALUE :seqmax;}), '', 'mallory has all that');
 	my @findings = map { [ split /\t/ ] } split /\n/, $node->safe_psql($db,
 		q{SELECT concat_ws(E'\t', code, object, problem, cure) FROM instaid.audit()});
 	my %cures = map { $_->[0] => $_->[3] } @findings;
@@ -804,8 +795,8 @@ run_as('mallory', $db, q{
 		AS 'SELECT m.attempt() = 1';
 	CREATE OPERATOR planted.= (FUNCTION = planted.equal, LEFTARG = name, RIGHTARG = text)});
 $node->safe_psql($db, q{
-	SELECT instaid.create_ticket('taken'); ALTER SEQUENCE m15.table_id_seq OWNER TO alice});
-$node->safe_psql($db, q{SELECT instaid.next_ticket('taken'); SELECT instaid.freeze_shard('m9')});
+	ALTER SEQUENCE m15.table_id_seq OWNER TO alice});
+$node->safe_psql($db, q{SELECT instaid.freeze_shard('m9')});
 my $positions = as_superuser($db, "SET search_path = planted, m, pg_catalog;
 	SELECT * FROM instaid.dump_positions()");
 like($positions, qr/touch planted.*m15\.table_id_seq.*'m9', 't'\);/s,
