@@ -172,12 +172,20 @@ sub hostile_defaults
 	return "$sql DROP SCHEMA " . join ', ', @extensions;
 }
 
+# Statements that take from PUBLIC what it has by itself
+sub taken_defaults
+{
+	return join '', map { ("ALTER DEFAULT PRIVILEGES FOR ROLE $_ REVOKE ALL ON FUNCTIONS FROM PUBLIC;",
+		"ALTER DEFAULT PRIVILEGES FOR ROLE $_ REVOKE ALL ON TYPES FROM PUBLIC;") }
+	  $superuser, 'dba', 'mallory';
+}
+
 my $number = 0;
 my $expected;
 for my $installer ($superuser, 'dba', 'mallory')
 {
 	my %seen;
-	for my $defaults ('fresh', 'hostile')
+	for my $defaults ('fresh', 'hostile', 'taken')
 	{
 		my $name = 'defaults' . ++$number;
 		$node->safe_psql('postgres',
@@ -189,6 +197,7 @@ for my $installer ($superuser, 'dba', 'mallory')
 		is($node->safe_psql($name, $missing), '', '... and no member is of another kind');
 	}
 	is($seen{hostile}, $seen{fresh}, '... which give no rights');
+	is($seen{taken}, $seen{fresh}, '... and take none');
 	unlike($seen{fresh}, qr/\|bo\|/, '... to another role');
 	# no role that can be dropped is in pg_init_privs
 	unlike($seen{fresh}, qr/mallory|dba/, '... and the installer is not a part of an extension');

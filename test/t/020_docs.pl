@@ -152,8 +152,10 @@ sub lies
 		# a host that the page names is a server of ours, and its role the one that runs the tests
 		$text =~ s/\bhost=\w+\.example user=\w+/sprintf 'host=%s port=%s', $node->host,
 			$node->port/eg if $block->{language} eq 'sh';
-		$text =~ s/host '(\w+)'/sprintf "host '%s', port '%s'",
-			$servers{$1}->host, $servers{$1}->port/eg;
+		$text =~ s{host '([\w,]+)'}{
+			my @hosts = map { $servers{$_} } split /,/, $1;
+			sprintf "host '%s', port '%s'", join(',', map { $_->host } @hosts),
+				join(',', map { $_->port } @hosts)}eg;
 		if ($block->{language} eq 'conf')
 		{
 			$node->append_conf('postgresql.conf', $text);

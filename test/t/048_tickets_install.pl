@@ -67,6 +67,7 @@ like(as_superuser($there, 'CREATE EXTENSION instaid_tickets'),
 my $db = database('attack', 0);
 as_superuser($db, 'CREATE EXTENSION instaid_tickets; CREATE SCHEMA v; CREATE SEQUENCE v.victims;
 	ALTER SCHEMA v OWNER TO victim; ALTER SEQUENCE v.victims OWNER TO victim;
+	GRANT USAGE ON SCHEMA v TO mallory;
 	GRANT USAGE ON FOREIGN DATA WRAPPER instaid_tickets TO mallory');
 my $fake = 'm.gain()::bigint AS last_value, 0::bigint AS log_cnt, true AS is_called';
 is(run_as('mallory', $db, qq{
@@ -133,17 +134,17 @@ for my $order ([ 'instaid', 'instaid_tickets' ], [ 'instaid_tickets', 'instaid' 
 {
 	for my $drop ($order, [ reverse @$order ])
 	{
-		$node->safe_psql('postgres', 'DROP DATABASE IF EXISTS both; CREATE DATABASE both');
+		$node->safe_psql('postgres', 'DROP DATABASE IF EXISTS pair; CREATE DATABASE pair');
 		my $uses = { instaid => q{SELECT instaid.create_shard('insta5', 5);
 			SELECT insta5.next_id() > 0;
 				SELECT count(*) FROM instaid.audit(); DROP SCHEMA insta5 CASCADE},
 			instaid_tickets => q{CREATE SEQUENCE s; SELECT instaid_tickets.next('s');
 				SELECT count(*) FROM instaid_tickets.audit(); DROP SEQUENCE s} };
-		$node->safe_psql('both', "CREATE EXTENSION $_") for @$order;
-		$node->safe_psql('both', "SET client_min_messages = error; $uses->{$_}") for @$order;
-		$node->safe_psql('both', "SET client_min_messages = error;
+		$node->safe_psql('pair', "CREATE EXTENSION $_") for @$order;
+		$node->safe_psql('pair', "SET client_min_messages = error; $uses->{$_}") for @$order;
+		$node->safe_psql('pair', "SET client_min_messages = error;
 			DROP EXTENSION $drop->[0]; $uses->{ $drop->[1] }; DROP EXTENSION $drop->[1]");
-		is($node->safe_psql('both', q{SELECT count(*) FROM pg_namespace
+		is($node->safe_psql('pair', q{SELECT count(*) FROM pg_namespace
 			WHERE nspname ~ '^insta'}), 0,
 			"@$order are created, and @$drop dropped");
 	}
