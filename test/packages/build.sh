@@ -25,8 +25,8 @@ deb_has()
 {
 	package=$1
 	shift
-	dpkg-deb -c "$package"_*.deb | sed -n 's,.*/\(instaid[^/]*[^/]\)$,\1,p' |
-		grep -v -e '\.bc$' -e '\.gz$' -e "^$package" | sort >"$work/has"
+	dpkg-deb -c "$package"_*.deb | grep -v -e /bitcode/ -e /usr/share/doc/ -e /usr/share/man/ |
+		sed -n 's,.*/\(instaid[^/]*\)$,\1,p' | sort >"$work/has"
 	printf '%s\n' "$@" | diff - "$work/has"
 }
 
