@@ -1268,8 +1268,8 @@ CREATE VIEW instaid._defaults AS
 CREATE VIEW instaid._sources AS
     SELECT f.oid, f.owner, f.prosrc AS text, f.is_short
            AND sum(f.work) OVER (PARTITION BY f.owner ORDER BY f.work, f.oid) <= 200000 AS is_read
-    FROM (SELECT p.oid, p.owner, p.prosrc, p.bytes <= 100000000 AS is_short,
-                 CASE WHEN p.bytes <= 100000000
+    FROM (SELECT p.oid, p.owner, p.prosrc, p.bytes <= 30000000 AS is_short,
+                 CASE WHEN p.bytes <= 30000000
                       THEN length(p.prosrc) / 100
                            + length(p.prosrc) - length(translate(p.prosrc, '''-/$', ''))
                  END AS work
@@ -1280,7 +1280,7 @@ CREATE VIEW instaid._sources AS
                 WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
                                              WHERE l.lanname IN ('sql', 'plpgsql')))
                   AND octet_length(p.prosrc) < 100000) AS p
-          WHERE CASE WHEN p.bytes <= 100000000
+          WHERE CASE WHEN p.bytes <= 30000000
                      THEN strpos(p.prosrc, 'instaid_sql._') = 0
                           AND p.prosrc ~* $re$\mnextval\M$re$
                      ELSE true END) AS f;
@@ -1843,12 +1843,12 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
            string_agg(format('GRANT %s TO %s;', r, x.name), ' ' ORDER BY r)
     FROM id_column AS i JOIN shard AS s ON s.schema = i.maker AND NOT s.frozen
          JOIN pg_class AS c ON c.oid = i.relid AND c.relkind IN ('r', 'p')
-         JOIN pg_attribute AS a ON a.attrelid = c.oid
          CROSS JOIN LATERAL (
         SELECT DISTINCT x.grantee, CASE x.grantee WHEN 0 THEN 'PUBLIC'
                                    ELSE quote_ident(pg_get_userbyid(x.grantee)) END
-        FROM aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner)) || a.attacl) AS x
-        WHERE x.privilege_type = 'INSERT') AS x (role, name)
+        FROM pg_attribute AS a CROSS JOIN LATERAL aclexplode(
+                 COALESCE(c.relacl, acldefault('r', c.relowner)) || a.attacl) AS x
+        WHERE a.attrelid = c.oid AND x.privilege_type = 'INSERT') AS x (role, name)
          CROSS JOIN LATERAL instaid._missing_rights(x.role, s.schema_name, s.sequence) AS r
     WHERE i.sequence IS NULL AND NOT i.is_partition GROUP BY i.name, x.name
     UNION ALL

@@ -162,7 +162,9 @@ BEGIN
     taken := instaid_adopt._lock_tables_of(shard.schema, copies, shard.owner);
     PERFORM instaid_adopt._check_clock(schema_name, shard.epoch, taken.largest, taken.place);
     FOREACH function IN ARRAY copies LOOP
-        CONTINUE WHEN function = next_id;
+        -- one that takes values of the sequence of this shard belongs to it
+        CONTINUE WHEN function = next_id
+                      OR shard.sequence = ANY (instaid_adopt._sequences_of(function));
         seen := instaid_adopt._try_copy(function);
         layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, NULL);
         IF (layout.shard_id, layout.epoch) <> (shard.shard_id, shard.epoch) THEN

@@ -6,7 +6,7 @@
 CREATE FUNCTION instaid_adopt._session_reads(function oid) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE source AS NOT MATERIALIZED (
-        SELECT p.oid, n.nspname, p.proconfig::text AS settings,
+        SELECT p.oid, p.proowner, n.nspname, p.proconfig::text AS settings,
                COALESCE(pg_get_function_sqlbody(p.oid), p.prosrc) AS text
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE octet_length(p.prosrc) < 100000),
@@ -24,8 +24,10 @@ CREATE FUNCTION instaid_adopt._session_reads(function oid) RETURNS text
              JOIN pg_namespace AS n ON n.oid = f.pronamespace
         WHERE n.nspname <> 'pg_catalog'
           AND (n.nspname = m.schema
-               OR m.schema IS NULL AND (n.nspname IN (p.nspname, 'public', current_user)
-                                        OR strpos(p.settings, n.nspname) > 0)))
+               -- no others are found
+               OR m.schema IS NULL AND instaid._can_trust(p.proowner, f.proowner) AND (
+                   n.nspname IN (p.nspname, 'public', current_user)
+                   OR strpos(p.settings, n.nspname) > 0)))
     SELECT format('%s in %s', lower(r.names[1]), instaid._signature(p.oid))
     FROM called AS c JOIN source AS p ON p.oid = c.oid
          CROSS JOIN LATERAL regexp_match(p.text, $re$(?xi)

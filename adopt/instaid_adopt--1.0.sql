@@ -219,6 +219,17 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Call a copy, and return the sequences that this took values of.
+CREATE FUNCTION instaid_adopt._sequences_of(function oid, OUT sequences oid[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    used CONSTANT oid[] := instaid_adopt._used_sequences();
+BEGIN
+    PERFORM instaid_adopt._call_copy(function);
+    sequences := ARRAY(SELECT s FROM unnest(instaid_adopt._used_sequences()) AS s
+                       WHERE s <> ALL (used));
+END $$;
+
 -- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
 -- one that the first call locked and the second moved, whatever names it, or else one that was in
 -- use before.  nextval() keeps its lock until the transaction ends.
@@ -402,7 +413,7 @@ END $$;
 CREATE FUNCTION instaid_adopt._session_reads(function oid) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE source AS NOT MATERIALIZED (
-        SELECT p.oid, n.nspname, p.proconfig::text AS settings,
+        SELECT p.oid, p.proowner, n.nspname, p.proconfig::text AS settings,
                COALESCE(pg_get_function_sqlbody(p.oid), p.prosrc) AS text
         FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE octet_length(p.prosrc) < 100000),
@@ -420,8 +431,10 @@ CREATE FUNCTION instaid_adopt._session_reads(function oid) RETURNS text
              JOIN pg_namespace AS n ON n.oid = f.pronamespace
         WHERE n.nspname <> 'pg_catalog'
           AND (n.nspname = m.schema
-               OR m.schema IS NULL AND (n.nspname IN (p.nspname, 'public', current_user)
-                                        OR strpos(p.settings, n.nspname) > 0)))
+               -- no others are found
+               OR m.schema IS NULL AND instaid._can_trust(p.proowner, f.proowner) AND (
+                   n.nspname IN (p.nspname, 'public', current_user)
+                   OR strpos(p.settings, n.nspname) > 0)))
     SELECT format('%s in %s', lower(r.names[1]), instaid._signature(p.oid))
     FROM called AS c JOIN source AS p ON p.oid = c.oid
          CROSS JOIN LATERAL regexp_match(p.text, $re$(?xi)
@@ -712,7 +725,9 @@ BEGIN
     taken := instaid_adopt._lock_tables_of(shard.schema, copies, shard.owner);
     PERFORM instaid_adopt._check_clock(schema_name, shard.epoch, taken.largest, taken.place);
     FOREACH function IN ARRAY copies LOOP
-        CONTINUE WHEN function = next_id;
+        -- one that takes values of the sequence of this shard belongs to it
+        CONTINUE WHEN function = next_id
+                      OR shard.sequence = ANY (instaid_adopt._sequences_of(function));
         seen := instaid_adopt._try_copy(function);
         layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, NULL);
         IF (layout.shard_id, layout.epoch) <> (shard.shard_id, shard.epoch) THEN
@@ -1341,6 +1356,13 @@ BEGIN
                               ' instaid_adopt.replace_copy(%L, %s);', instaid._signature(copy),
                               instaid._free_shard_id(true));
         END IF;
+        -- the other copies of the schema need one that is not later than theirs
+        known.epoch := LEAST(known.epoch, (
+            SELECT min(e)
+            FROM instaid._copies AS c JOIN pg_proc AS p ON p.oid = c.objid
+                 CROSS JOIN LATERAL unnest(instaid_adopt._text_epochs(p.oid)) AS e
+            WHERE c.classid = 'pg_proc'::regclass AND c.schema = main.schema
+              AND p.proowner = main.owner AND e BETWEEN '1990-01-01 UTC' AND known.epoch));
         PERFORM instaid_adopt._create_shard_beside(
             copy, COALESCE(shard_id, known.shard_id), COALESCE(epoch, known.epoch), largest);
         SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;

@@ -183,6 +183,13 @@ BEGIN
                               ' instaid_adopt.replace_copy(%L, %s);', instaid._signature(copy),
                               instaid._free_shard_id(true));
         END IF;
+        -- the other copies of the schema need one that is not later than theirs
+        known.epoch := LEAST(known.epoch, (
+            SELECT min(e)
+            FROM instaid._copies AS c JOIN pg_proc AS p ON p.oid = c.objid
+                 CROSS JOIN LATERAL unnest(instaid_adopt._text_epochs(p.oid)) AS e
+            WHERE c.classid = 'pg_proc'::regclass AND c.schema = main.schema
+              AND p.proowner = main.owner AND e BETWEEN '1990-01-01 UTC' AND known.epoch));
         PERFORM instaid_adopt._create_shard_beside(
             copy, COALESCE(shard_id, known.shard_id), COALESCE(epoch, known.epoch), largest);
         SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;

@@ -30,8 +30,8 @@ CREATE OR REPLACE VIEW instaid._defaults AS
 CREATE OR REPLACE VIEW instaid._sources AS
     SELECT f.oid, f.owner, f.prosrc AS text, f.is_short
            AND sum(f.work) OVER (PARTITION BY f.owner ORDER BY f.work, f.oid) <= 200000 AS is_read
-    FROM (SELECT p.oid, p.owner, p.prosrc, p.bytes <= 100000000 AS is_short,
-                 CASE WHEN p.bytes <= 100000000
+    FROM (SELECT p.oid, p.owner, p.prosrc, p.bytes <= 30000000 AS is_short,
+                 CASE WHEN p.bytes <= 30000000
                       THEN length(p.prosrc) / 100
                            + length(p.prosrc) - length(translate(p.prosrc, '''-/$', ''))
                  END AS work
@@ -42,7 +42,7 @@ CREATE OR REPLACE VIEW instaid._sources AS
                 WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
                                              WHERE l.lanname IN ('sql', 'plpgsql')))
                   AND octet_length(p.prosrc) < 100000) AS p
-          WHERE CASE WHEN p.bytes <= 100000000
+          WHERE CASE WHEN p.bytes <= 30000000
                      THEN strpos(p.prosrc, 'instaid_sql._') = 0
                           AND p.prosrc ~* $re$\mnextval\M$re$
                      ELSE true END) AS f;

@@ -272,12 +272,12 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
            string_agg(format('GRANT %s TO %s;', r, x.name), ' ' ORDER BY r)
     FROM id_column AS i JOIN shard AS s ON s.schema = i.maker AND NOT s.frozen
          JOIN pg_class AS c ON c.oid = i.relid AND c.relkind IN ('r', 'p')
-         JOIN pg_attribute AS a ON a.attrelid = c.oid
          CROSS JOIN LATERAL (
         SELECT DISTINCT x.grantee, CASE x.grantee WHEN 0 THEN 'PUBLIC'
                                    ELSE quote_ident(pg_get_userbyid(x.grantee)) END
-        FROM aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner)) || a.attacl) AS x
-        WHERE x.privilege_type = 'INSERT') AS x (role, name)
+        FROM pg_attribute AS a CROSS JOIN LATERAL aclexplode(
+                 COALESCE(c.relacl, acldefault('r', c.relowner)) || a.attacl) AS x
+        WHERE a.attrelid = c.oid AND x.privilege_type = 'INSERT') AS x (role, name)
          CROSS JOIN LATERAL instaid._missing_rights(x.role, s.schema_name, s.sequence) AS r
     WHERE i.sequence IS NULL AND NOT i.is_partition GROUP BY i.name, x.name
     UNION ALL

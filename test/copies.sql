@@ -2095,7 +2095,7 @@ END $$;
 ---- callers_of_each_kind
 -- another layout; clients call it, and a trigger, a domain and another function
 -- refused: layout
--- insert: a.by_trigger a.by_domain a.by_function
+-- insert: a.by_trigger a.by_domain a.by_function a.photos
 -- call: a.flake()
 -- app: INSERT INTO a.by_call VALUES (a.flake(), 1); INSERT INTO a.by_trigger (n) VALUES (1); INSERT INTO a.by_domain (n) VALUES (1); INSERT INTO a.by_function (n) VALUES (1)
 CREATE SCHEMA a;
@@ -2117,6 +2117,7 @@ CREATE TABLE a.by_trigger (id bigint PRIMARY KEY, n integer);
 CREATE TRIGGER fill BEFORE INSERT ON a.by_trigger FOR EACH ROW EXECUTE FUNCTION a.fill();
 CREATE TABLE a.by_domain (id a.key PRIMARY KEY, n integer);
 CREATE TABLE a.by_function (id bigint PRIMARY KEY DEFAULT a.wrapped(), n integer);
+CREATE TABLE a.photos (id bigint PRIMARY KEY DEFAULT a.flake(), n integer);
 GRANT USAGE ON SCHEMA a TO app;
 GRANT USAGE ON SEQUENCE a.ticks TO app;
 GRANT INSERT ON ALL TABLES IN SCHEMA a TO app;
@@ -2136,6 +2137,7 @@ BEGIN
     result := (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1321009887123) << 23
         | (number << 10) | (nextval(name::regclass) % 1024);
 END $$;
+CREATE TABLE photos (id text PRIMARY KEY, n integer);
 CREATE TABLE polls (id bigint PRIMARY KEY, n integer);
 INSERT INTO polls SELECT sharded_id('polls_id_seq', 7), n FROM generate_series(1, 10) AS n;
 GRANT USAGE ON SEQUENCE polls_id_seq TO app;

@@ -54,6 +54,7 @@ CREATE FUNCTION instaid_tickets.create(
 DECLARE
     parts CONSTANT text[] := parse_ident(name);
     first numeric;
+    is_citus_worker boolean := false;
 BEGIN
     -- one that is too long would be cut, and could be another's
     IF cardinality(parts) <> 2 OR octet_length(parts[2]) > 63 THEN
@@ -63,6 +64,17 @@ BEGIN
                    ' 63 bytes for the sequence.';
     END IF;
     PERFORM instaid_tickets._check_server(server, servers);
+    -- only superusers create anything in pg_catalog
+    IF to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL THEN
+        EXECUTE 'SELECT groupid <> 0 FROM pg_catalog.pg_dist_local_group' INTO is_citus_worker;
+    END IF;
+    IF servers = 1 AND is_citus_worker THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence %s cannot be created on a worker of Citus', name),
+            DETAIL = 'It would issue the values of the other nodes.',
+            HINT = 'Create it on the coordinator, and use it there, or on each node with a server'
+                   ' of its own and the number of all nodes as servers.';
+    END IF;
     LOOP
         IF if_not_exists AND to_regclass(name) IS NOT NULL THEN
             RETURN to_regclass(name);

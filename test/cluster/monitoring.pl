@@ -79,7 +79,8 @@ for my $file (qw(postgres_exporter.yaml sql_exporter.yaml pgwatch.yaml cloudnati
 			connstr => $node->connstr('postgres') . ' user=monitor');
 		$answers .= "$name $count\n";
 	}
-	is($answers, join('', map { "$_\n" } 'instaid 1', 'instaid_audit 2', 'instaid_owner 1', 'instaid_shard 3',
+	is($answers, join('', map { "$_\n" }
+			'instaid 1', 'instaid_audit 2', 'instaid_owner 1', 'instaid_shard 3',
 			'instaid_tickets 1', 'instaid_tickets_audit 2', 'instaid_tickets_worst 1',
 			'instaid_worst 1'),
 		"$file: the queries run as a member of pg_monitor");

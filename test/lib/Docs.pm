@@ -260,7 +260,8 @@ sub with_signatures
 {
 	my ($page, %signatures) = @_;
 	my @names;
-	$page =~ s{^(\#\#\#[ ](?:instaid(?:_tickets)?\.)?(\w+)\n\n)(?:```signature\n(?:.*\n)*?```\n\n)?}{
+	$page =~ s{^(\#\#\#[ ](?:instaid(?:_tickets)?\.)?(\w+)\n\n)
+		(?:```signature\n(?:.*\n)*?```\n\n)?}{
 		push @names, $2;
 		"$1```signature\n" . ($signatures{$2} // "unknown\n") . "```\n\n"}megx;
 	return ($page, @names);
@@ -270,7 +271,7 @@ sub with_signatures
 sub messages
 {
 	my @patterns;
-	for my $file (glob '{common,extension,adopt,sql-edition,tickets}/*.sql {src,src/common,tickets/src}/*.c')
+	for my $file (glob '{common,extension,adopt,sql-edition,tickets}/*.sql {,tickets/}src/{,*/}*.c')
 	{
 		my $source = slurp_file($file);
 		my $is_sql = $file =~ /sql$/;

@@ -34,7 +34,8 @@ my $node = Clients::server(
 	'autovacuum = off',
 	'checkpoint_timeout = 1d');
 $node->safe_psql('postgres',
-	q{CREATE SEQUENCE s; SELECT instaid_tickets.create('public.photos'), instaid_tickets.create('public.leased')});
+	q{CREATE SEQUENCE s;
+		SELECT instaid_tickets.create('public.photos'), instaid_tickets.create('public.leased')});
 
 # One session writes the WAL record and does not commit.  The other takes values that this
 # record covers.
@@ -193,10 +194,11 @@ for my $i (0 .. 31)
 	my $script = "SELECT pg_advisory_lock_shared(1);\n";
 	for my $name (1 .. 10)
 	{
-		my $create = "SELECT instaid_tickets.create('public.race_$name', 2, 3, if_not_exists => true) \\g /dev/null\n";
+		my $created = "instaid_tickets.create('public.race_$name', 2, 3, if_not_exists => true)";
+		my $create = "SELECT $created \\g /dev/null\n";
 		my $take = "SELECT 'race $name', instaid_tickets.next('race_$name');\n";
 		$script .= $i % 2 ? "${create}BEGIN;\n$take$take${take}ROLLBACK;\n"
-		  : "SELECT 'race $name', instaid_tickets.next(instaid_tickets.create('public.race_$name', 2, 3, if_not_exists => true));\n" . $take x 2;
+		  : "SELECT 'race $name', instaid_tickets.next($created);\n" . $take x 2;
 	}
 	$script .= "SELECT pg_advisory_unlock_shared(1) \\g /dev/null\n";
 	append_to_file("$race/$i.sql", $script);
@@ -235,7 +237,8 @@ my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, '-d', $node->connstr('postgres') ], 'pg_dump');
 $node->command_ok([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('restored'), $dump ],
 	'pg_restore');
-my $tickets = 'SELECT ticket, server, servers, last_value FROM instaid_tickets.tickets ORDER BY ticket::text';
+my $tickets = 'SELECT ticket, server, servers, last_value FROM instaid_tickets.tickets
+	ORDER BY ticket::text';
 is( $node->safe_psql('restored', $tickets),
 	$node->safe_psql('postgres', $tickets),
 	'the restored database has the tickets and their values');
@@ -243,7 +246,8 @@ is($node->safe_psql('restored', q{SET ROLE app; SELECT instaid_tickets.next('"Od
 	1053, '... and the privileges on them');
 is($node->safe_psql('restored', 'INSERT INTO photos DEFAULT VALUES RETURNING id'),
 	293, '... and the defaults that use them');
-is( $node->safe_psql('restored', q{SET ROLE app; SELECT instaid_tickets.create('public.created_there')}),
+is( $node->safe_psql('restored', q{SET ROLE app;
+	SELECT instaid_tickets.create('public.created_there')}),
 	'created_there',
 	'... and the privilege to create them');
 $node->stop;
@@ -342,7 +346,8 @@ is(scalar(grep { $seen{$_}++ } map { @$_ } values %$received), 0, '... and no va
 
 # The third server joins by the steps of docs/tickets.md, while the clients go on.
 my $third = Clients::server('third');
-my $boundary = 3 * (10000 + $odd->safe_psql('postgres', q{SELECT last_value FROM instaid_tickets.tickets}));
+my $boundary =
+  3 * (10000 + $odd->safe_psql('postgres', 'SELECT last_value FROM instaid_tickets.tickets'));
 ($ret, $stdout, $stderr) =
   $odd->psql('postgres', qq{SELECT instaid_tickets.restripe('photos', 1, 3, $boundary)});
 like($stderr, qr/is not guarded/, 'a third server: restripe() fails without the guard');
@@ -350,7 +355,8 @@ $_->safe_psql('postgres', qq{SELECT instaid_tickets.guard('photos', $boundary)})
 wait_for(20, $odd, $even);
 $odd->safe_psql('postgres', qq{SELECT instaid_tickets.restripe('photos', 1, 3, $boundary)});
 wait_for(20, $odd, $even);
-$third->safe_psql('postgres', qq{SELECT instaid_tickets.create('public.photos', 3, 3, $boundary + 1)});
+$third->safe_psql('postgres',
+	qq{SELECT instaid_tickets.create('public.photos', 3, 3, $boundary + 1)});
 serve($odd, $even, $third);
 wait_for(20, $odd, $even, $third);
 $even->safe_psql('postgres', qq{SELECT instaid_tickets.restripe('photos', 2, 3, $boundary)});

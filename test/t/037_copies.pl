@@ -94,7 +94,7 @@ my $driver = q{
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE nspname !~ '^(pg_|information_schema|instaid|driver)'
 		UNION ALL
-		SELECT format('%s %s', to_jsonb(s) - 'last_value', last_value / 1000)
+		SELECT format('%s %s', to_jsonb(s) - 'last_value', COALESCE(last_value, 0) / 1000)
 		FROM pg_sequences AS s WHERE schemaname !~ '^instaid'
 		UNION ALL
 		SELECT format('shard %s', to_jsonb(s) - 'last_id' - 'last_issued_at')

@@ -1,5 +1,6 @@
 # The references have each public function, view, type and setting of instaid's editions, and of
-# instaid_tickets, under its name, with the signature of the catalog, and quotes only messages that the sources can print.
+# instaid_tickets, under its name, with the signature of the catalog, and quote only messages that
+# the sources can print.
 # With REFERENCE set, it writes the signatures into the pages: see "make reference".
 
 use strict;
@@ -102,7 +103,8 @@ sub faults
 			  map { /`([^`]+)`/g } map { (split /(?<!\\)\|/)[1] } split /\n/, $1;
 		}
 		push @faults, map { "no heading $_" } grep { !$seen{$_} } sort keys %{ $signatures{$file} };
-		push @faults, map { "nothing is called $_" } grep { !$signatures{$file}{$_} } sort keys %seen;
+		push @faults, map { "nothing is called $_" }
+		  grep { !$signatures{$file}{$_} } sort keys %seen;
 		push @faults, map { "two headings $_" } grep { $seen{$_} > 1 } sort keys %seen;
 	}
 	return join "\n", @faults;

@@ -25,7 +25,8 @@ for my $name ('server', 'other')
 	chmod 0600, "$dir/$name.key";
 }
 # a library that reserves memory and does not touch it
-system("cc -shared -fPIC -I\"\$(pg_config --includedir-server)\" -o $dir/hog.so test/lib/hog.c") == 0
+my $headers = '-I"$(pg_config --includedir-server)"';
+system("cc -shared -fPIC $headers -o $dir/hog.so test/lib/hog.c") == 0
   or die 'cc failed';
 
 my $authority = Clients::server('authority');
@@ -48,7 +49,8 @@ sub tls_source
 	my $list = join ', ', map { "$_ '$options{$_}'" } sort keys %options;
 	$node->safe_psql('postgres', qq{
 		CREATE SERVER $name FOREIGN DATA WRAPPER instaid_tickets
-			OPTIONS (host '127.0.0.1', port '$port', dbname 'postgres', connect_timeout '20', $list);
+			OPTIONS (host '127.0.0.1', port '$port', dbname 'postgres',
+				connect_timeout '20', $list);
 		CREATE USER MAPPING FOR PUBLIC SERVER $name OPTIONS (user '}
 		  . $node->safe_psql('postgres', 'SELECT current_user') . qq{');
 		CREATE FOREIGN TABLE $name (value bigint) SERVER $name

@@ -46,10 +46,12 @@ for my $installer ('superuser', 'mallory', 'hostile')
 		: run_as('mallory', $name, 'CREATE EXTENSION instaid_tickets'), '',
 		"the extension is installed by $installer");
 	$rights{$installer} = $node->safe_psql($name, $members);
-	is($rights{$installer}, $rights{superuser}, '... and belongs to the same role, with its rights');
+	is($rights{$installer}, $rights{superuser},
+		'... and belongs to the same role, with its rights');
 	like(run_as('mallory', $name, q{
 		CREATE FUNCTION instaid_tickets.next(integer) RETURNS integer LANGUAGE sql AS '';}),
-		qr/permission denied for schema instaid_tickets/, '... and mallory adds nothing to its schema');
+		qr/permission denied for schema instaid_tickets/,
+		'... and mallory adds nothing to its schema');
 	is(run_as('mallory', $name, q{CREATE SEQUENCE m.s; SELECT instaid_tickets.next('m.s'),
 			instaid_tickets.create('m.t', 1, 2)}), "1|m.t\n", '... whose functions she can call');
 }
@@ -57,7 +59,8 @@ like($rights{superuser}, qr/instaid_tickets\.next\(.*\|PUBLIC\|EXECUTE/, 'rights
 my $there = database('there', 0);
 run_as('mallory', $there, 'CREATE SCHEMA instaid_tickets');
 like(as_superuser($there, 'CREATE EXTENSION instaid_tickets'),
-	qr/ERROR:  55000: schema "instaid_tickets" already exists/, 'a schema that is there is refused');
+	qr/ERROR:  55000: schema "instaid_tickets" already exists/,
+	'a schema that is there is refused');
 
 ### What mallory owns, and a superuser calls, lists or audits
 
@@ -84,7 +87,8 @@ is(run_as('mallory', $db, qq{
 	CREATE SERVER hers FOREIGN DATA WRAPPER instaid_tickets OPTIONS (host '/nowhere');
 	CREATE FOREIGN TABLE m.foreign (value bigint) SERVER hers OPTIONS (sequence 'x; SELECT 1');
 	CREATE FOREIGN TABLE m.odd (value text) SERVER hers OPTIONS (sequence '''');
-	CREATE FOREIGN TABLE m.none () SERVER hers OPTIONS (sequence 's')}), '', 'mallory has all that');
+	CREATE FOREIGN TABLE m.none () SERVER hers
+		OPTIONS (sequence 's')}), '', 'mallory has all that');
 my $calls = join ';', map { my $ticket = $_; map { "SELECT instaid_tickets.$_" }
 	"next('$ticket')", "lease('$ticket', 3)", "guard('$ticket', 100)",
 	"restripe('$ticket', 1, 2, 100)" }
@@ -130,7 +134,8 @@ for my $order ([ 'instaid', 'instaid_tickets' ], [ 'instaid_tickets', 'instaid' 
 	for my $drop ($order, [ reverse @$order ])
 	{
 		$node->safe_psql('postgres', 'DROP DATABASE IF EXISTS both; CREATE DATABASE both');
-		my $uses = { instaid => q{SELECT instaid.create_shard('insta5', 5); SELECT insta5.next_id() > 0;
+		my $uses = { instaid => q{SELECT instaid.create_shard('insta5', 5);
+			SELECT insta5.next_id() > 0;
 				SELECT count(*) FROM instaid.audit(); DROP SCHEMA insta5 CASCADE},
 			instaid_tickets => q{CREATE SEQUENCE s; SELECT instaid_tickets.next('s');
 				SELECT count(*) FROM instaid_tickets.audit(); DROP SEQUENCE s} };
@@ -138,7 +143,8 @@ for my $order ([ 'instaid', 'instaid_tickets' ], [ 'instaid_tickets', 'instaid' 
 		$node->safe_psql('both', "SET client_min_messages = error; $uses->{$_}") for @$order;
 		$node->safe_psql('both', "SET client_min_messages = error;
 			DROP EXTENSION $drop->[0]; $uses->{ $drop->[1] }; DROP EXTENSION $drop->[1]");
-		is($node->safe_psql('both', q{SELECT count(*) FROM pg_namespace WHERE nspname ~ '^insta'}), 0,
+		is($node->safe_psql('both', q{SELECT count(*) FROM pg_namespace
+			WHERE nspname ~ '^insta'}), 0,
 			"@$order are created, and @$drop dropped");
 	}
 }
@@ -196,8 +202,7 @@ $primary->backup('backup');
 my $plain = PostgreSQL::Test::Cluster->new('plain', install_path => $ENV{INSTAID_PLAIN});
 $plain->init_from_backup($primary, 'backup', has_streaming => 1);
 $plain->start;
-my @values = map { $primary->safe_psql('postgres', 'INSERT INTO bills VALUES (DEFAULT) RETURNING no') }
-  1 .. 3;
+$primary->safe_psql('postgres', 'INSERT INTO bills VALUES (DEFAULT)') for 1 .. 3;
 $primary->wait_for_catchup($plain);
 is($plain->safe_psql('postgres', 'SELECT max(no) FROM bills'), 6, 'a standby without the library');
 $primary->stop;

@@ -200,6 +200,10 @@ SELECT try($$SELECT instaid_tickets.next('fresh')$$);
 ALTER SEQUENCE public.fresh NO CYCLE;
 ALTER SEQUENCE public.fresh SET UNLOGGED;
 SELECT try($$SELECT instaid_tickets.next('fresh')$$);
+-- as Citus copies a sequence to a worker
+CREATE SEQUENCE of_worker MINVALUE 281474976710657 START 281474976710657;
+SELECT try($$SELECT instaid_tickets.next('of_worker')$$);
+DROP SEQUENCE of_worker;
 CREATE TEMPORARY SEQUENCE passing;
 SELECT try($$SELECT instaid_tickets.next('passing')$$);
 DROP SEQUENCE passing;

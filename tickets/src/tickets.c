@@ -26,6 +26,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_depend.h"
 #include "catalog/pg_language.h"
+#include "catalog/pg_namespace.h"
 #include "catalog/pg_proc.h"
 #include "commands/proclang.h"
 #include "common/int.h"
@@ -44,6 +45,9 @@
 
 /* how many values a WAL record covers, unless the ticket has a step */
 #define DEFAULT_STEP	32
+
+/* where the values begin that Citus gives to copies of a sequence, one range for each worker */
+#define CITUS_RANGES	(INT64CONST(1) << 48)
 
 /* how many tickets a session remembers */
 #define MEMORY_SIZE		64
@@ -183,6 +187,8 @@ ticket_fault(Oid sequence, char persistence, Form_pg_sequence options)
 		return "It is temporary; it ends with the session.";
 	if (persistence != RELPERSISTENCE_PERMANENT)
 		return "It is UNLOGGED; a crash would set it back.";
+	if (options->seqmin > CITUS_RANGES)
+		return "It is a copy that Citus has created on a worker; its values are not short, and a worker of another cluster has the same.";
 	if (makes_ids(sequence))
 		return "It issues IDs of the extension instaid, whose values are times.";
 	return NULL;
@@ -239,6 +245,8 @@ used_up_error(const Ticket *ticket, int64 left, int64 wanted)
 	int64		last = ticket->options.seqmax;
 	Oid			type = ticket->options.seqtypid;
 	bool		guarded = last < sequence_type_max(type);
+	/* a worker has a copy of an integer sequence that stands at its end */
+	bool		has_citus = OidIsValid(get_relname_relid("pg_dist_local_group", PG_CATALOG_NAMESPACE));
 
 	ereport(ERROR,
 			(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
@@ -250,6 +258,8 @@ used_up_error(const Ticket *ticket, int64 left, int64 wanted)
 					   guarded ? "its MAXVALUE" :
 					   psprintf("the end of %s", format_type_be(type)),
 					   (long long) left),
+			 has_citus ?
+			 errhint("On Citus, take values on the coordinator only.") :
 			 guarded ?
 			 errhint("If the number of servers is being changed, continue with instaid_tickets.restripe(); otherwise the owner can remove the guard: ALTER SEQUENCE %s NO MAXVALUE;",
 					 sequence_qualified_name(ticket->relid)) :
