@@ -23,9 +23,9 @@ clean_by_lintian()
 # deb_has PACKAGE FILE...: these are its files of ours, without bitcode and documentation
 deb_has()
 {
-	package=$1
+	deb=$1
 	shift
-	dpkg-deb -c "$package"_*.deb | grep -v -e /bitcode/ -e /usr/share/doc/ -e /usr/share/man/ |
+	dpkg-deb -c "$deb"_*.deb | grep -v -e /bitcode/ -e /usr/share/doc/ -e /usr/share/man/ |
 		sed -n 's,.*/\(instaid[^/]*\)$,\1,p' | sort >"$work/has"
 	printf '%s\n' "$@" | diff - "$work/has"
 }
