@@ -23,10 +23,10 @@ clean_by_lintian()
 # deb_has PACKAGE FILE...: these are its files of ours, without bitcode and documentation
 deb_has()
 {
-	package=$1
+	deb=$1
 	shift
-	dpkg-deb -c "$package"_*.deb | sed -n 's,.*/\(instaid[^/]*[^/]\)$,\1,p' |
-		grep -v -e '\.bc$' -e '\.gz$' -e "^$package" | sort >"$work/has"
+	dpkg-deb -c "$deb"_*.deb | grep -v -e /bitcode/ -e /usr/share/doc/ -e /usr/share/man/ |
+		sed -n 's,.*/\(instaid[^/]*\)$,\1,p' | sort >"$work/has"
 	printf '%s\n' "$@" | diff - "$work/has"
 }
 
