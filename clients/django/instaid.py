@@ -1,7 +1,7 @@
 """Fields for Django 3.2 and later whose values a shard of instaid makes.
 
-Copy this file into your project, and change the name of the shard.  It has the license
-of instaid.
+Copy this file into your project.  It has the license of instaid.  The search_path chooses
+the shard when a table is created.
 
     id = BigIdField(primary_key=True)               a bigint
     id = InstaIdField(primary_key=True)             an instaid.id, a string in JSON
@@ -9,8 +9,6 @@ of instaid.
 """
 from django.db.backends.signals import connection_created
 from django.db.models import BigAutoField
-
-SHARD = 'insta5'
 
 
 class BigIdField(BigAutoField):
@@ -23,7 +21,7 @@ class BigIdField(BigAutoField):
         return self.column_type
 
     def db_type_suffix(self, connection):
-        return f'DEFAULT {SHARD}.next_id()'
+        return 'DEFAULT next_id()'
 
 
 class InstaIdField(BigIdField):

@@ -11,6 +11,7 @@ import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import { asc, eq, inArray, sql } from 'drizzle-orm';
 import { BIG, EXTREMES, areNewIds, captions, end, pooled, same, trial } from '../lib/tap.mjs';
 import { comments, photos } from './schema.ts';
+import { createTenant, makeTables, migrateShard } from './shards.ts';
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 4 });
 const ids = (rows) => rows.map((r) => r.id);
@@ -56,6 +57,25 @@ await trial('generate and migrate: the tables, and no difference after that', as
   same(rows, [{ attname: 'id', type: 'instaid.id', default: 'insta5.next_id()' },
     { attname: 'photo_id', type: 'instaid.id', default: null },
     { attname: 'likers', type: 'instaid.id[]', default: null }]);
+});
+
+await trial('a second shard: the same tables, with IDs of their own', async () => {
+  const db = drizzle(pool), folder = `out/${process.env.VIA}`;
+  const printed = kit(['generate'], { SCHEMA: 'shards' });
+  await migrateShard(db, 'insta5', folder);
+  await createTenant(db, 'insta6', 6, folder);
+  await migrateShard(db, 'insta6', folder);     // nothing is new
+  rmSync('out', { recursive: true });
+  for (const number of [6, 5]) {
+    const { albums, tracks } = makeTables(`insta${number}`);
+    const made = ids(await db.insert(albums).values([{ title: 'a' }, { title: 'b' }]).returning());
+    made.push(...ids(await db.insert(tracks).values({ albumId: made[0] }).returning()));
+    same(made.map((id) => id >> 10n & 8191n), Array(3).fill(BigInt(number)), printed);
+    same(ids(await db.select().from(albums)), made.slice(0, 2));
+  }
+  const { rows } = await pool.query(`SELECT (SELECT count(*) FROM instaid.audit() WHERE code = 'foreign_default') AS findings,
+    (SELECT string_agg(confrelid::regclass::text, ' ') FROM pg_constraint WHERE conrelid = 'insta6.tracks'::regclass AND contype = 'f') AS key`);
+  same(rows, [{ findings: '0', key: 'insta6.albums' }]);
 });
 
 const client = postgres(process.env.DATABASE_URL, { max: 4, prepare: !pooled });

@@ -14,7 +14,8 @@ import org.hibernate.type.Type;
  * A generator of Hibernate that takes each ID from a shard before the INSERT, so that
  * Hibernate can send many INSERTs in one batch. It cannot with GenerationType.IDENTITY.
  *
- * The parameter "schema" is the schema of the shard, as SQL writes it:
+ * The parameter "schema" is the schema of the shard, as SQL writes it. Without it, the shard is the setting
+ * hibernate.default_schema, so that one class serves several shards:
  *
  * @GeneratedValue(generator = "insta5")
  * @GenericGenerator(name = "insta5", strategy = "ShardId", parameters = @Parameter(name = "schema", value = "insta5"))

@@ -1,5 +1,8 @@
 import java.sql.Connection;
 import java.sql.DriverManager;
+import java.sql.PreparedStatement;
+import java.sql.SQLException;
+import java.sql.Statement;
 import java.util.*;
 import java.util.function.Function;
 import javax.persistence.Entity;
@@ -94,11 +97,36 @@ class AssignedComment
 	AssignedComment(long id, long photo) { this.id = id; photo_id = photo; }
 }
 
+// recipe: song
+@Entity
+@Table(name = "songs")
+class Song
+{
+	@Id
+	@GeneratedValue(generator = "shard")
+	@GenericGenerator(name = "shard", strategy = "ShardId")
+	Long id;
+	String title;
+}
+// end of recipe
+
+@Entity
+@Table(name = "songs")
+class IdentitySong
+{
+	@Id
+	@GeneratedValue(strategy = GenerationType.IDENTITY)
+	Long id;
+	String title;
+}
+
 /** Hibernate */
 class Trial extends Tap
 {
 	static final Class<?>[] ENTITIES = { Photo.class, Comment.class, IdentityPhoto.class, SequencePhoto.class,
 		AssignedPhoto.class, AssignedComment.class };
+
+	static final Class<?>[] SONGS = { Song.class, IdentitySong.class };
 
 	static final Dialect DIALECT = new PostgreSQLDialect();
 
@@ -115,6 +143,29 @@ class Trial extends Tap
 			configuration.addAnnotatedClass(entity);
 		return configuration;
 	}
+
+	// recipe: shards
+	static void createTenant(Connection connection, String shard, int number) throws SQLException
+	{
+		connection.setAutoCommit(false);
+		try (PreparedStatement create = connection.prepareStatement("SELECT instaid.create_shard(?, ?), set_config('search_path', ?, true)");
+			Statement tables = connection.createStatement())
+		{
+			create.setString(1, shard);
+			create.setInt(2, number);
+			create.setString(3, shard);
+			create.execute();
+			tables.execute("CREATE TABLE songs (id bigint PRIMARY KEY DEFAULT next_id(), title text)");
+		}
+		connection.commit();
+		connection.setAutoCommit(true);
+	}
+
+	static SessionFactory factoryOf(String shard)
+	{
+		return configuration(SONGS).setProperty("hibernate.default_schema", shard).buildSessionFactory();
+	}
+	// end of recipe
 
 	/** Do some work in a transaction. */
 	static <T> T transaction(SessionFactory factory, Function<Session, T> work)
@@ -218,6 +269,23 @@ class Trial extends Tap
 			is("a migration finds no difference", List.of(),
 				() -> List.of(configuration(Photo.class, Comment.class).generateSchemaUpdateScript(DIALECT, schema)));
 		}
+
+		is("two shards: the same tables, with IDs of their own", List.of(6L, 6L, 7L, 7L, 6L, 6L), () -> {
+			try (Connection connection = DriverManager.getConnection(URL + (POOLED ? "?prepareThreshold=0" : ""), USER, PASSWORD))
+			{
+				createTenant(connection, "insta6", 6);
+				createTenant(connection, "insta7", 7);
+			}
+			List<Long> shards = new ArrayList<>();
+			for (int number : new int[] { 6, 7, 6 })
+			{
+				SessionFactory tenant = factoryOf("insta" + number);
+				for (Object song : new Object[] { new Song(), new IdentitySong() })
+					shards.add(save(tenant, song).get(0) >> 10 & 8191);
+				tenant.close();
+			}
+			return shards;
+		});
 
 		is("a transaction that rolls back", null, () -> {
 			Session session = factory.openSession();

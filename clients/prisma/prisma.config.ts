@@ -15,8 +15,11 @@ globalThis.setTimeout = ((run, ms, ...args) => {
   const timer = setTimeout(run, ms, ...args);
   return ms === 60000 ? timer.unref() : timer;
 }) as any;
+// a shard that is not named in the schema of Prisma
+const { DATABASE_URL, SHARD } = process.env;
 export default {
   experimental: { adapter: true },
   engine: 'js',
-  adapter: async () => new PrismaPg({ connectionString: process.env.DATABASE_URL, allowExitOnIdle: true }),
+  adapter: async () => new PrismaPg({ connectionString: DATABASE_URL, allowExitOnIdle: true,
+    ...SHARD && { options: `-c search_path=${SHARD}` } }, SHARD && { schema: SHARD }),
 };

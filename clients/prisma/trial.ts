@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { BIG, EXTREMES, areNewIds, captions, end, pooled, same, trial } from '../lib/tap.mjs';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { PrismaClient } from './generated/client.ts';
+import { PrismaClient as TenantClient } from './generated-tenant/client.ts';
 
 const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: process.env.DATABASE_URL }) });
 const ids = (rows) => rows.map((r) => r.id);
@@ -71,15 +72,15 @@ await trial('a transaction that is rolled back', async () => {
   same(ids(await prisma.photo.findMany({ where: { id: { in: [lost, kept] } } })), [kept]);
 });
 
-const cli = (...args) => {
+const cli = (args, env = {}) => {
   const { stdout, stderr } = spawnSync('../node_modules/.bin/prisma', args, { encoding: 'utf8',
-    env: { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true', PRISMA_QUERY_ENGINE_LIBRARY: '/bin/true', CHECKPOINT_DISABLE: '1' } });
+    env: { ...process.env, ...env, PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true', PRISMA_QUERY_ENGINE_LIBRARY: '/bin/true', CHECKPOINT_DISABLE: '1' } });
   return stdout + stderr;
 };
 // pgbouncer is not for these
 if (!pooled) {
   await trial('db pull knows the default, and does not know instaid.id', async () => {
-    const pulled = cli('db', 'pull', '--print').replace(/ +/g, ' ');
+    const pulled = cli(['db', 'pull', '--print']).replace(/ +/g, ' ');
     for (const line of ['id BigInt @id @default(dbgenerated("insta5.next_id()"))', 'id Unsupported("id") @id @default(dbgenerated("insta5.next_id()"))'])
       same(pulled.includes(line), true, pulled);
   });
@@ -87,13 +88,32 @@ if (!pooled) {
     const types = async () => (await prisma.$queryRaw`SELECT string_agg(attname || ' ' || format_type(atttypid, -1), ', ' ORDER BY attnum) AS types
       FROM pg_attribute WHERE attrelid = 'insta5.comments'::regclass AND attname IN ('id', 'photo_id')`)[0].types;
     same(await types(), 'id instaid.id, photo_id instaid.id');
-    const printed = cli('db', 'push', '--skip-generate', '--accept-data-loss');
+    const printed = cli(['db', 'push', '--skip-generate', '--accept-data-loss']);
     same(await types(), 'id bigint, photo_id bigint', printed);
     areNewIds(ids([await prisma.comment.create({ data: {} })]), 1, 'bigint');
-    const again = cli('db', 'push', '--skip-generate');
+    const again = cli(['db', 'push', '--skip-generate']);
     same(again.includes('already in sync'), true, again);
   });
 }
+
+// recipe: shards
+const tenantOf = (shard: string) =>
+  new TenantClient({ adapter: new PrismaPg({ connectionString: process.env.DATABASE_URL }, { schema: shard }) });
+// end of recipe
+const direct = `postgresql://app:${process.env.PGPASSWORD}@127.0.0.1:${process.env.DIRECT_PORT}/${process.env.PGDATABASE}`;
+await trial('two shards: the same tables, with IDs of their own', async () => {
+  for (const number of [6, 7]) {
+    const shard = `insta${number}`;
+    await prisma.$executeRaw`SELECT instaid.create_shard(${shard}, ${number}::integer)`;
+    const printed = cli(['db', 'push', '--skip-generate', '--schema', 'tenant.prisma'], { SHARD: shard, DATABASE_URL: direct });
+    const tenant = tenantOf(shard);
+    const albums = [await tenant.album.create({ data: {} }), ...await tenant.album.createManyAndReturn({ data: [{ title: 'a' }, { title: 'b' }] })];
+    same(ids(albums).map((id) => id >> 10n & 8191n), Array(3).fill(BigInt(number)), printed);
+    same((await tenant.album.findMany()).length, 3);
+    await tenant.$disconnect();
+  }
+  same(await prisma.$queryRaw`SELECT * FROM instaid.audit() WHERE code = 'foreign_default'`, []);
+});
 
 await prisma.$disconnect();
 end();

@@ -2,7 +2,7 @@
 
 Copy this file into your project.  It has the license of instaid.
 
-    id = Column(InstaId, primary_key=True, server_default=text('insta5.next_id()'))
+    id = Column(InstaId, primary_key=True, server_default=text('next_id()'))
 
 A driver that has no type registered for instaid.id gives strings: they become int here.
 """

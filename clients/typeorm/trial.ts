@@ -128,6 +128,66 @@ await trial('@PrimaryGeneratedColumn: synchronize() would replace the default by
   });
 });
 
+@Entity({ name: 'albums' })
+class Album {
+  @PrimaryColumn('bigint', { default: () => 'next_id()' }) id: string;
+  @Column('text', { nullable: true }) title: string;
+}
+// recipe: shards
+// the URL of the server itself: pgbouncer takes no options
+const open = (shard: string, url: string) => new DataSource({ type: 'postgres', url, schema: shard, entities: [Album],
+  extra: { options: `-c search_path=${shard}` } }).initialize();
+
+async function createTenant(shard: string, number: number, url: string) {
+  await source.query('SELECT instaid.create_shard($1, $2)', [shard, number]);
+  const tenant = await open(shard, url);
+  await tenant.synchronize();       // or runMigrations()
+  return tenant;
+}
+// end of recipe
+const direct = `postgresql://app:${process.env.PGPASSWORD}@127.0.0.1:${process.env.DIRECT_PORT}/${process.env.PGDATABASE}`;
+
+await trial('two shards: the same tables, with IDs of their own; then synchronize() has nothing to do', async () => {
+  for (const [shard, number] of [['insta6', 6], ['insta7', 7]] as [string, number][]) {
+    const tenant = await createTenant(shard, number, direct);
+    const albums = [await tenant.getRepository(Album).save({ title: 'a' }), ...await tenant.getRepository(Album).save([{ title: 'b' }, { title: 'c' }])];
+    same(ids(albums).map((id) => BigInt(id) >> 10n & 8191n), Array(3).fill(BigInt(number)));
+    same(await planned(tenant), []);
+    await tenant.destroy();
+  }
+  same(await source.query("SELECT * FROM instaid.audit() WHERE code = 'foreign_default'"), []);
+});
+
+await trial('... and through one connection, also of pgbouncer, a transaction at a time', async () => {
+  await withEntities([Album], async (source) => {
+    for (const number of [6, 7, 6])
+      // recipe: pooled
+      await source.transaction(async (manager) => {
+        await manager.query("SELECT set_config('search_path', $1, true)", [`insta${number}`]);
+        const { id } = await manager.getRepository(Album).save({ title: 'sunsets' });
+        // end of recipe
+        same(BigInt(id) >> 10n & 8191n, BigInt(number));
+      });
+  });
+});
+
+await trial('a default with a cast: synchronize() repeats it; without the cast it does not', async () => {
+  await source.query('CREATE SEQUENCE insta5.likes_id_seq');
+  await source.query("CREATE TABLE insta5.likes (id bigint PRIMARY KEY DEFAULT insta5.next_id('insta5.likes_id_seq'))");
+  for (const [cast, statements] of [['::regclass', 1], ['', 0]] as [string, number][]) {
+    @Entity({ name: 'likes', schema: 'insta5' })
+    class Like {
+      @PrimaryColumn('bigint', { default: () => `insta5.next_id('insta5.likes_id_seq'${cast})` }) id: string;
+    }
+    await withEntities([Like], async (source) => {
+      for (let i = 0; i < 2; i++) {
+        same((await planned(source)).length, statements, (await planned(source)).join());
+        await source.synchronize();
+      }
+    });
+  }
+});
+
 await trial('a transaction that is rolled back', async () => {
   let lost;
   await source.transaction(async (manager) => {
