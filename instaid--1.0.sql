@@ -1840,7 +1840,11 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- It can insert only with IDs that it has from elsewhere.
     SELECT 'missing_right', 'warning', i.name,
            format('role %s can insert, and cannot take IDs', x.name),
-           string_agg(format('GRANT %s TO %s;', r, x.name), ' ' ORDER BY r)
+           -- any role can name the shard of another one in a default
+           CASE WHEN bool_and(pg_has_role(i.owner, s.owner, 'USAGE'))
+                THEN string_agg(format('GRANT %s TO %s;', r, x.name), ' ' ORDER BY r)
+                ELSE '-- If this role may take IDs of the shard, grant it USAGE on the schema and'
+                     ' the sequence.' END
     FROM id_column AS i JOIN shard AS s ON s.schema = i.maker AND NOT s.frozen
          JOIN pg_class AS c ON c.oid = i.relid AND c.relkind IN ('r', 'p')
          CROSS JOIN LATERAL (
