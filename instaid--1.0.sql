@@ -1616,8 +1616,8 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                             ' drop it instead.', c.before, c.object,
                             -- it keeps the number of IDs in the published layout
                             CASE WHEN NOT c.is_shard AND p.prosrc !~ '<<\s*23\M'
-                                 THEN format(', %s /* a number that is free on all your servers */',
-                                             c.free) END)
+                                 THEN format(', %s /* a number that is free on all your'
+                                             ' servers */', c.free) END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
                 THEN format('ALTER FUNCTION %s RENAME TO old_next_id; %sSELECT'
                             ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.', c.object,
