@@ -1539,12 +1539,12 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
          LEFT JOIN pg_class AS c ON c.oid = t.typrelid
          CROSS JOIN LATERAL format('%I.%I', n.nspname, t.typname) AS r (name)
          CROSS JOIN LATERAL (
-        -- The first statement prints what undoes the second one.  It does not run it: to add a
-        -- CHECK runs its owner's code.
+        -- The first statement prints what undoes the second one.  NOT VALID: to check rows runs
+        -- code of the owner, and PostgreSQL refuses it if a composite type uses the domain.
         SELECT format('its CHECK %I', k.conname),
-               format('SELECT pg_catalog.concat(%L, pg_catalog.pg_get_constraintdef(oid), '';'')'
-                      ' AS "after pg_upgrade" FROM pg_catalog.pg_constraint WHERE contypid'
-                      ' OPERATOR(pg_catalog.=) %L::pg_catalog.regtype AND conname'
+               format('SELECT pg_catalog.concat(%L, pg_catalog.pg_get_constraintdef(oid),'
+                      ' '' NOT VALID;'') AS "after pg_upgrade" FROM pg_catalog.pg_constraint'
+                      ' WHERE contypid OPERATOR(pg_catalog.=) %L::pg_catalog.regtype AND conname'
                       ' OPERATOR(pg_catalog.=) %L; ALTER DOMAIN %s DROP CONSTRAINT %I; -- Keep'
                       ' what this prints, for the owner of the domain.',
                       format('ALTER DOMAIN %s ADD CONSTRAINT %I ', r.name, k.conname), r.name,
@@ -1616,8 +1616,8 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                             ' drop it instead.', c.before, c.object,
                             -- it keeps the number of IDs in the published layout
                             CASE WHEN NOT c.is_shard AND p.prosrc !~ '<<\s*23\M'
-                                 THEN format(', %s /* a number that is free on all your servers */',
-                                             c.free) END)
+                                 THEN format(', %s /* a number that is free on all your'
+                                             ' servers */', c.free) END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
                 THEN format('ALTER FUNCTION %s RENAME TO old_next_id; %sSELECT'
                             ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.', c.object,
@@ -1840,7 +1840,11 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- It can insert only with IDs that it has from elsewhere.
     SELECT 'missing_right', 'warning', i.name,
            format('role %s can insert, and cannot take IDs', x.name),
-           string_agg(format('GRANT %s TO %s;', r, x.name), ' ' ORDER BY r)
+           -- any role can name the shard of another one in a default
+           CASE WHEN bool_and(pg_has_role(i.owner, s.owner, 'USAGE'))
+                THEN string_agg(format('GRANT %s TO %s;', r, x.name), ' ' ORDER BY r)
+                ELSE '-- If this role may take IDs of the shard, grant it USAGE on the schema and'
+                     ' the sequence.' END
     FROM id_column AS i JOIN shard AS s ON s.schema = i.maker AND NOT s.frozen
          JOIN pg_class AS c ON c.oid = i.relid AND c.relkind IN ('r', 'p')
          CROSS JOIN LATERAL (

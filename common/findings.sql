@@ -45,8 +45,8 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                             ' drop it instead.', c.before, c.object,
                             -- it keeps the number of IDs in the published layout
                             CASE WHEN NOT c.is_shard AND p.prosrc !~ '<<\s*23\M'
-                                 THEN format(', %s /* a number that is free on all your servers */',
-                                             c.free) END)
+                                 THEN format(', %s /* a number that is free on all your'
+                                             ' servers */', c.free) END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
                 THEN format('ALTER FUNCTION %s RENAME TO old_next_id; %sSELECT'
                             ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.', c.object,
@@ -269,7 +269,11 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     -- It can insert only with IDs that it has from elsewhere.
     SELECT 'missing_right', 'warning', i.name,
            format('role %s can insert, and cannot take IDs', x.name),
-           string_agg(format('GRANT %s TO %s;', r, x.name), ' ' ORDER BY r)
+           -- any role can name the shard of another one in a default
+           CASE WHEN bool_and(pg_has_role(i.owner, s.owner, 'USAGE'))
+                THEN string_agg(format('GRANT %s TO %s;', r, x.name), ' ' ORDER BY r)
+                ELSE '-- If this role may take IDs of the shard, grant it USAGE on the schema and'
+                     ' the sequence.' END
     FROM id_column AS i JOIN shard AS s ON s.schema = i.maker AND NOT s.frozen
          JOIN pg_class AS c ON c.oid = i.relid AND c.relkind IN ('r', 'p')
          CROSS JOIN LATERAL (

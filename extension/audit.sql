@@ -156,12 +156,12 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
          LEFT JOIN pg_class AS c ON c.oid = t.typrelid
          CROSS JOIN LATERAL format('%I.%I', n.nspname, t.typname) AS r (name)
          CROSS JOIN LATERAL (
-        -- The first statement prints what undoes the second one.  It does not run it: to add a
-        -- CHECK runs its owner's code.
+        -- The first statement prints what undoes the second one.  NOT VALID: to check rows runs
+        -- code of the owner, and PostgreSQL refuses it if a composite type uses the domain.
         SELECT format('its CHECK %I', k.conname),
-               format('SELECT pg_catalog.concat(%L, pg_catalog.pg_get_constraintdef(oid), '';'')'
-                      ' AS "after pg_upgrade" FROM pg_catalog.pg_constraint WHERE contypid'
-                      ' OPERATOR(pg_catalog.=) %L::pg_catalog.regtype AND conname'
+               format('SELECT pg_catalog.concat(%L, pg_catalog.pg_get_constraintdef(oid),'
+                      ' '' NOT VALID;'') AS "after pg_upgrade" FROM pg_catalog.pg_constraint'
+                      ' WHERE contypid OPERATOR(pg_catalog.=) %L::pg_catalog.regtype AND conname'
                       ' OPERATOR(pg_catalog.=) %L; ALTER DOMAIN %s DROP CONSTRAINT %I; -- Keep'
                       ' what this prints, for the owner of the domain.',
                       format('ALTER DOMAIN %s ADD CONSTRAINT %I ', r.name, k.conname), r.name,

@@ -324,7 +324,7 @@ is($new->safe_psql('postgres', q{
 	FROM light.photos AS p WHERE n > 0}),
 	'3000|3000|0', 'pg_upgrade: columns of instaid.id, and their indexes');
 $new->safe_psql('postgres', $undo);
-is(uses($new, 'postgres'), $uses,
+is(uses($new, 'postgres') =~ s/ NOT VALID$//mgr, $uses,
 	'pg_upgrade: types made of instaid.id, with what the cures have printed');
 is($new->safe_psql('sql_edition', q{INSERT INTO insta5.t DEFAULT VALUES
 	RETURNING id > (SELECT max(id) FROM insta5.t), extra > (SELECT max(extra) FROM insta5.t)}),
