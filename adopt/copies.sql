@@ -129,8 +129,11 @@ BEGIN
                                  left(SQLERRM, 200)),
                 DETAIL = concat(format('Its SQLSTATE is %s.', SQLSTATE),
                                 ' It says: ' || left(NULLIF(said, ''), 500)),
-                HINT = 'Correct the function, and try again. To let it return IDs of a new shard: '
-                       || instaid_adopt._replacing(function);
+                HINT = COALESCE(
+                    'It depends on ' || instaid_adopt._session_reads(function) || ': write what'
+                    ' clients have there into its text, and try again.',
+                    'Correct the function, and try again. To let it return IDs of a new shard: '
+                    || instaid_adopt._replacing(function));
         END;
     END LOOP;
 END $$;
