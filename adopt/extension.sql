@@ -21,21 +21,22 @@ CREATE FUNCTION instaid_adopt._replace_next_id(
     schema_name text, shard_id integer, epoch timestamptz, adopted oid, sequence regclass,
     above bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    commands text;
 BEGIN
-    PERFORM instaid._alter_sequence(c.relowner, sequence,
-                                    'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE')
-    FROM pg_class AS c WHERE c.oid = sequence;
+    PERFORM instaid._alter_sequence(sequence, 'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE');
     PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
         clock_timestamp() + interval '1 ms', epoch)), epoch);
-    PERFORM instaid._execute_as(p.proowner, instaid._declaration_commands(
+    commands := instaid._declaration_commands(
         schema_name, shard_id, epoch, sequence::text, true, pg_get_function_arguments(p.oid),
-        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
+        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END)
     FROM pg_proc AS p WHERE p.oid = adopted;
-    IF NOT FOUND THEN
+    IF commands IS NULL THEN
         RAISE undefined_function USING
             MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
             HINT = 'Call adopt_shard() again.';
     END IF;
+    EXECUTE commands;
 END $$;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.

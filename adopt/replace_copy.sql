@@ -9,7 +9,7 @@ CREATE FUNCTION instaid_adopt._create_shard_beside(
 DECLARE
     main record;
 BEGIN
-    SELECT p.proowner::regrole AS owner, n.nspname, p.proname, p.pronargs,
+    SELECT n.nspname, p.proname, p.pronargs,
            p.proname IN ('next_id', 'next_ids') AS is_in_the_way INTO main
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = copy;
     IF shard_id IS NULL THEN
@@ -23,17 +23,18 @@ BEGIN
         THEN instaid.default_epoch()
         ELSE date_trunc('year', clock_timestamp() - interval '1 day' - (
                  instaid.extract_timestamp(largest) - instaid.default_epoch())) END);
-    PERFORM instaid._execute_as(main.owner, format(
-        'ALTER FUNCTION %s RENAME TO old_%s', instaid._signature(copy), main.proname))
-    WHERE main.is_in_the_way;
-    PERFORM instaid._execute_as(main.owner, format(
-        'SELECT instaid.create_shard(%L, %s, %L, %L)', main.nspname, shard_id, epoch,
+    IF main.is_in_the_way THEN
+        EXECUTE format('ALTER FUNCTION %s RENAME TO old_%s', instaid._signature(copy),
+                       main.proname);
+    END IF;
+    PERFORM instaid.create_shard(
+        main.nspname, shard_id, epoch,
         CASE WHEN to_regclass(quote_ident(main.nspname) || '.table_id_seq') IS NULL
-             THEN 'table_id_seq' ELSE 'shard_id_seq' END));
+             THEN 'table_id_seq' ELSE 'shard_id_seq' END);
     -- next_id(text) and the like can stand beside the shard's
-    PERFORM instaid._execute_as(main.owner, format(
-        'ALTER FUNCTION %s RENAME TO %s', instaid._signature(copy), main.proname))
-    WHERE main.is_in_the_way AND main.pronargs > 0;
+    IF main.is_in_the_way AND main.pronargs > 0 THEN
+        EXECUTE format('ALTER FUNCTION %s RENAME TO %s', instaid._signature(copy), main.proname);
+    END IF;
 END $$;
 
 -- Locks of tables come first, as in _adopt().
@@ -65,8 +66,8 @@ BEGIN
             HINT = 'Write it anew, so that it calls next_id() of a shard.';
     END IF;
     PERFORM instaid._check_owner(main.owner, 'function', copy::text);
-    PERFORM instaid._check_ruler(main.owner, main.nspname, copy);
-    largest := (instaid_adopt._lock_tables_of(main.schema, ARRAY[copy], main.owner)).largest;
+    PERFORM instaid._check_ruler(main.nspname, copy);
+    largest := (instaid_adopt._lock_tables_of(main.schema, ARRAY[copy])).largest;
     SELECT s.*, p.proowner::regrole AS owner INTO shard
     FROM instaid._find_shard(main.nspname) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
     -- next_id() would call itself
@@ -130,7 +131,7 @@ BEGIN
             HINT = 'Pass an earlier epoch. If the schema is a shard already, move the function and'
                    ' its tables to another schema first.';
     END IF;
-    PERFORM instaid._execute_as(main.owner, format(
+    EXECUTE format(
         'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE PARALLEL UNSAFE %s'
         ' RETURN %s%1$I.next_id(%7$s)', main.nspname,
         (SELECT p.proname FROM pg_proc AS p WHERE p.oid = copy), main.arguments, main.type,
@@ -139,7 +140,7 @@ BEGIN
              THEN format('%L || ', regexp_replace(returned, '\d+$', '')) END,
         -- the shard's own, which got its old text back
         CASE WHEN copy = instaid._find_function(main.nspname, 'next_id', '')
-             THEN format('%L::regclass', shard.sequence) END));
+             THEN format('%L::regclass', shard.sequence) END);
     RAISE NOTICE '% returns IDs of shard % now', copy, shard.shard_id
         USING DETAIL = format('The epoch is %s.', shard.epoch);
     -- so that who inserts goes on
@@ -152,11 +153,11 @@ BEGIN
         WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = copy
           AND d.classid = 'pg_attrdef'::regclass);
     IF returned IS NOT NULL THEN
-        PERFORM instaid._execute_as(main.owner, returned);
+        EXECUTE returned;
         RAISE NOTICE 'roles that can insert can take IDs of shard % now', shard.shard_id
             USING DETAIL = returned;
     END IF;
 END $$;
 COMMENT ON FUNCTION instaid_adopt.replace_copy IS 'let a copy of the published function that '
-'cannot be adopted return the IDs of its schema''s shard, which is created with an epoch whose IDs '
-'are above its own; needs the rights of the owners of all that it changes';
+'cannot be adopted return the IDs of its schema''s shard, which is created with an epoch whose '
+'IDs are above its own; only for the owner of all that it changes';
