@@ -53,7 +53,7 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
     FROM (SELECT c.*, instaid._free_shard_id(true) + 1 - dense_rank() OVER (ORDER BY c.schema)
                       AS free, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard,
                  instaid._before_adopting() AS before
-          FROM instaid._copies AS c) AS c
+          FROM instaid._copies() AS c) AS c
          JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
          LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', '')
