@@ -1753,7 +1753,7 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- It can insert only with IDs that it has from elsewhere.
     SELECT 'missing_right', 'warning', i.name,
            format('role %s can insert, and cannot take IDs', x.name),
-           string_agg(format('GRANT %s TO %s;', r, x.name), ' ' ORDER BY r)
+           string_agg(DISTINCT format('GRANT %s TO %s;', r, x.name), ' ')
     FROM id_column AS i JOIN shard AS s ON s.schema = i.maker AND NOT s.frozen
          JOIN pg_class AS c ON c.oid = i.relid AND c.relkind IN ('r', 'p')
          JOIN pg_attribute AS a ON a.attrelid = c.oid

@@ -3,6 +3,19 @@ SET timezone = 'UTC';
 SET datestyle = 'ISO';
 CREATE ROLE regress_inserter;
 
+-- creates a schema with the published function
+CREATE PROCEDURE publish(schema_name text, shard_id integer) LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('CREATE SCHEMA %I', schema_name);
+    EXECUTE format('CREATE SEQUENCE %I.table_id_seq', schema_name);
+    EXECUTE format($f$CREATE FUNCTION %1$I.next_id(OUT result bigint) LANGUAGE plpgsql AS $body$
+        BEGIN
+            result := nextval('%1$I.table_id_seq') %% 1024;
+            result := result | ((floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23)
+                | (%2$s << 10);
+        END $body$ $f$, schema_name, shard_id);
+END $$;
+
 -- setval(sequence, max(id)), which scripts run after a restore, is no position
 CALL publish('issue1', 501);
 CREATE TABLE issue1.t (id bigint PRIMARY KEY DEFAULT issue1.next_id(), n integer);
@@ -72,7 +85,9 @@ CALL instaid_adopt.adopt_shards('issue_');
 SELECT schema_name, shard_id FROM instaid.shards WHERE schema_name LIKE 'issue_' ORDER BY 1;
 SELECT string_agg(DISTINCT length(t)::text, ' ') AS length, bool_or(t LIKE '%GRANT%') AS with_its_hint
 FROM try($$SELECT instaid_adopt.adopt_shard('issue3')$$) AS t;
+SET client_min_messages = warning;
 DROP SCHEMA issue3 CASCADE;
+RESET client_min_messages;
 
 -- schemas with one number: a statement for each, with another number
 CALL publish('issue4', 505);
@@ -80,8 +95,9 @@ CALL publish('issue5', 505);
 CALL publish('issue6', 505);
 CALL instaid_adopt.adopt_shards('issue_', dry_run => true);
 CALL instaid_adopt.adopt_shards('issue_');
-DROP SCHEMA issue5 CASCADE;
-DROP SCHEMA issue6 CASCADE;
+SET client_min_messages = warning;
+DROP SCHEMA issue5, issue6 CASCADE;
+RESET client_min_messages;
 
 -- the epoch is not in the text, or has 12 digits
 CALL publish('issue7', 506);
@@ -119,9 +135,12 @@ CREATE TABLE issue8.above (id bigint PRIMARY KEY);
 INSERT INTO issue8.above VALUES (5000712345678901234);
 SELECT regexp_replace(try($$SELECT instaid_adopt.adopt_column('issue8.above', 'id')$$), 'above \d{19}|shard\(.*', '...', 'g');
 
+SET client_min_messages = warning;
 DROP SCHEMA issue1 CASCADE;
 DROP SCHEMA issue2 CASCADE;
 DROP SCHEMA issue4 CASCADE;
 DROP SCHEMA issue7 CASCADE;
 DROP SCHEMA issue8 CASCADE;
 DROP ROLE regress_inserter;
+DROP FUNCTION publish_again();
+DROP PROCEDURE publish;
