@@ -28,7 +28,6 @@ MODULE_big = instaid
 OBJS = \
 	src/arguments.o \
 	src/declaration.o \
-	src/execute_as.o \
 	src/fields.o \
 	src/generator.o \
 	src/id_sequence.o \

@@ -59,14 +59,33 @@ BEGIN
     END IF;
 END $$;
 
--- Refuse a caller who does not have the rights of the owner of an object.
-CREATE FUNCTION instaid._check_owner(owner regrole, kind text, object text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+-- How to become the owner of an object.  In a superuser's session, SET ROLE is no wall: the code
+-- of that role could RESET it.  The role that logged in is the one that pg_stat_activity shows.
+CREATE FUNCTION instaid._how_to_be(role text) RETURNS text
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    RETURN CASE
+        WHEN role = 'pg_database_owner'
+        THEN 'SET ROLE pg_database_owner; as the owner of the database.'
+        WHEN EXISTS (SELECT FROM pg_roles AS r
+                     WHERE r.rolsuper AND (r.rolname = session_user OR r.oid IN (
+                         SELECT a.usesysid FROM pg_stat_get_activity(pg_backend_pid()) AS a)))
+        THEN format('Connect as %s. SET ROLE is not enough: its code could RESET it.', role)
+        ELSE format('Connect as %s, or SET ROLE %1$s; if you trust it, and all whose code its'
+                    ' tables run.', role) END;
+
+-- Refuse a caller who does not own an object, even if it is a member of the owner or a superuser:
+-- a function, and the CHECKs, indexes and triggers of a table, are code of the owner, which runs
+-- with the rights of the caller.
+CREATE FUNCTION instaid._check_owner(owner oid, kind text, object text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    AS $$
 BEGIN
-    IF NOT pg_has_role(owner, 'USAGE') THEN
+    IF pg_get_userbyid(owner) <> current_user THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('must be owner of %s %s', kind, object),
-            DETAIL = format('Its owner is %s.', owner);
+            DETAIL = format('It belongs to role %I, and its code would run with the rights of %I.',
+                            pg_get_userbyid(owner), current_user),
+            HINT = instaid._how_to_be(quote_ident(pg_get_userbyid(owner)));
     END IF;
 END $$;
 
@@ -87,15 +106,6 @@ CREATE FUNCTION instaid._signature(function oid) RETURNS text
             FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
             WHERE p.oid = function);
 
--- Whether a schema belongs to a superuser, or to the owner of the database, who is one.
--- A role that is not a superuser can put other objects in place of those in its schema.
-CREATE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-    RETURN (SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
-            FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
-                 JOIN pg_database AS b ON b.datname = current_database()
-                 JOIN pg_roles AS d ON d.oid = b.datdba WHERE n.oid = schema);
-
 -- The role of an owner.  That of pg_database_owner, which nobody can log in as, is its member.
 CREATE FUNCTION instaid._ruler(owner oid) RETURNS regrole
     LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -111,6 +121,14 @@ CREATE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boolean
             FROM pg_namespace AS i CROSS JOIN instaid._ruler(owner) AS r
             WHERE i.nspname = 'instaid');
 
+-- Whether the caller may name objects in a schema: its owner can put other objects in their place,
+-- which matters to superusers, and to others as much as with each statement of theirs.
+CREATE FUNCTION instaid._can_name(schema oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT NOT r.rolsuper OR instaid._can_trust(r.oid, n.nspowner)
+            FROM pg_namespace AS n JOIN pg_roles AS r ON r.rolname = current_user
+            WHERE n.oid = schema);
+
 -- The roles that default privileges can give rights on new objects of the caller.
 CREATE FUNCTION instaid._default_grantees() RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -120,10 +138,6 @@ CREATE FUNCTION instaid._default_grantees() RETURNS text
              JOIN pg_roles AS r ON r.oid = x.grantee AND r.rolname <> current_user));
 
 ---- Checks that need C ----
-
--- Run a command as a role that the caller can SET ROLE to, and return its first value.
-CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_execute_as';
 
 -- Refuse a name that is too long, or empty.
 -- Functions take names as text, because a cast to name truncates those that are too long.
@@ -282,19 +296,17 @@ CREATE CAST (instaid.id AS integer) WITH FUNCTION instaid.int4(instaid.id) AS AS
 
 ---- Partitions ----
 
--- Refuse a caller without the rights of the owner of a table, and a superuser's table whose place
--- the owner of its schema could give to another one before a command that names it.
+-- Refuse a caller who does not own a table, and a superuser's table whose place the owner of its
+-- schema could give to another one before a command that names it.
 CREATE FUNCTION instaid._check_table_owner(relation regclass) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
 BEGIN
-    SELECT o.oid::regrole AS owner, n.nspname, n.nspowner::regrole AS schema_owner,
-           o.rolsuper AND NOT instaid._is_superusers_schema(n.oid) AS can_be_replaced INTO main
-    FROM pg_class AS c JOIN pg_roles AS o ON o.oid = c.relowner
-         JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
-    PERFORM instaid._check_owner(main.owner, 'table', relation::text);
-    IF main.can_be_replaced THEN
+    SELECT c.relowner, n.oid, n.nspname, n.nspowner::regrole AS schema_owner INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
+    PERFORM instaid._check_owner(main.relowner, 'table', relation::text);
+    IF NOT instaid._can_name(main.oid) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('table %s belongs to a superuser, and its schema does not', relation),
             DETAIL = format('Role %s, which owns schema %I, could put another table in its place'
@@ -364,6 +376,7 @@ DECLARE
     part record;
     other record;
     name text;
+    has_rows boolean := false;
 BEGIN
     PERFORM instaid._check_no_nulls('create_partitions', json_build_object(
         'parent', parent, 'from_time', from_time, 'to_time', to_time, 'step', step,
@@ -410,10 +423,10 @@ BEGIN
              AND step = date_trunc('second', step) THEN 'YYYYMMDD_HH24MISS'
         ELSE 'YYYYMMDD_HH24MISSUS' END;
 
-    -- Two sessions cannot both find a partition missing: one waits for the other.  All that
-    -- follows runs as the owner: an index can hold code that runs when the table is read.
-    PERFORM instaid._execute_as(main.owner, format(
-        'LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
+    -- Two sessions cannot both find a partition missing: one waits for the other.
+    EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent);
+    -- it can have another owner now
+    PERFORM instaid._check_table_owner(parent);
     FOR part IN
         SELECT s.since, s.until, i.first_id, i.end_id,
                (SELECT NULLIF(p.partdefid, 0)::regclass FROM pg_partitioned_table AS p
@@ -462,10 +475,12 @@ BEGIN
                                 part.since, part.until, other.from_time, other.to_time),
                 HINT = 'Choose from_time and step so that a step begins where that one ends.';
         END IF;
-        IF part.default_partition IS NOT NULL AND instaid._execute_as(main.owner, format(
-               'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %L AND %s)',
-               part.default_partition, main.attname, part.first_id,
-               COALESCE(part.end_id - 1, 9223372036854775807)))::boolean THEN
+        IF part.default_partition IS NOT NULL THEN
+            EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %L AND %s)',
+                           part.default_partition, main.attname, part.first_id,
+                           COALESCE(part.end_id - 1, 9223372036854775807)) INTO has_rows;
+        END IF;
+        IF has_rows THEN
             RAISE check_violation USING
                 MESSAGE = format('default partition %s has rows from %s to %s',
                                  part.default_partition, part.since, part.until),
@@ -473,15 +488,15 @@ BEGIN
                 HINT = 'Let its owner detach the default partition, create the others, and insert'
                        ' its rows into the table.';
         END IF;
-        PERFORM instaid._execute_as(main.owner, format(
+        EXECUTE format(
             'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)', name, parent,
             COALESCE(quote_literal(part.first_id), 'MAXVALUE'),
-            COALESCE(quote_literal(part.end_id), 'MAXVALUE')));
+            COALESCE(quote_literal(part.end_id), 'MAXVALUE'));
         RETURN NEXT name::regclass;
     END LOOP;
 END $$;
 COMMENT ON FUNCTION instaid.create_partitions IS 'create and return the missing partitions of a '
-'table by range of its IDs, one for each step, up to 1000; needs the rights of the owner';
+'table by range of its IDs, one for each step, up to 1000; only for the owner';
 
 ---- Making IDs ----
 
@@ -688,16 +703,16 @@ BEGIN ATOMIC
              n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1;
 END;
 
--- Refuse a schema whose owner could put another function in place of one that a role has there, or
--- would create.
-CREATE FUNCTION instaid._check_ruler(role regrole, schema_name text, function oid)
+-- Refuse a schema whose owner could put another function in place of one that the caller has
+-- there, or would create.
+CREATE FUNCTION instaid._check_ruler(schema_name text, function oid)
     RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner CONSTANT regrole := (SELECT instaid._ruler(n.nspowner) FROM pg_namespace AS n
                                WHERE n.nspname = schema_name);
 BEGIN
-    IF NOT instaid._can_trust(role, owner) THEN
+    IF NOT instaid._can_trust(quote_ident(current_user)::regrole, owner) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I belongs to another role', schema_name),
             DETAIL = format('Role %s, its owner, could put other functions there.', owner),
@@ -709,10 +724,12 @@ BEGIN
     END IF;
 END $$;
 
--- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
--- name any sequence, or the caller does not have the rights of that role.  Refuse a MINVALUE above
--- 1, too: Citus gives such a range to each worker's copy, which would issue values of another.
-CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
+-- Refuse a sequence of a shard if the owner of a function of the shard, which can name any
+-- sequence, or the caller does not have the rights of its owner.  To call that function, the
+-- caller must own both.  Refuse a MINVALUE above 1, too: Citus gives such a range to each worker's
+-- copy, which would issue values of another.
+CREATE FUNCTION instaid._check_sequence(function oid, sequence regclass,
+                                                   is_called boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
@@ -725,25 +742,29 @@ BEGIN
         RAISE wrong_object_type USING
             MESSAGE = format('%s cannot be the sequence of a shard', sequence),
             DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.';
-    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
+    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE
+          OR is_called AND main.proowner <> main.relowner THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('sequence %s does not belong to the owner of shard %I',
                              sequence, main.nspname),
             DETAIL = format('Role %I owns it, and role %I owns the function %s().',
                             pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
-                            main.proname), HINT = 'Give both to one owner.';
-    END IF;
-    PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
-    IF main.seqmin > 1 THEN
+                            main.proname),
+            HINT = format('Give both to one owner: ALTER SEQUENCE %s OWNER TO %I;', sequence,
+                          pg_get_userbyid(main.proowner));
+    ELSIF NOT pg_has_role(main.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', sequence),
+            DETAIL = format('Its owner is %I.', pg_get_userbyid(main.relowner));
+    ELSIF main.seqmin > 1 THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
             DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
             HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.'
-                   || CASE main.proname WHEN 'next_ids' THEN '' ELSE ' If another shard has it: '
-                           || format('SELECT instaid_adopt.replace_copy(%L, %s);',
-                                  instaid._signature(function), instaid._free_shard_id(true)) END;
+                   || CASE main.proname WHEN 'next_ids' THEN '' ELSE format(
+                          ' If another shard has it: SELECT instaid_adopt.replace_copy(%L, %s);',
+                          instaid._signature(function), instaid._free_shard_id(true)) END;
     END IF;
-    RETURN main.relowner;
 END $$;
 
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
@@ -780,9 +801,8 @@ BEGIN
                           extract(year FROM default_ends_at));
     END IF;
 
-    PERFORM instaid._check_ruler(r.oid, schema_name, adopted) FROM pg_roles AS r
-    WHERE r.rolsuper AND r.rolname = COALESCE((SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
-                                               WHERE p.oid = adopted), current_user);
+    PERFORM instaid._check_ruler(schema_name, adopted) FROM pg_roles AS r
+    WHERE r.rolsuper AND r.rolname = current_user;
 
     -- Two sessions cannot both find a shard ID free: one of them fails.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);
@@ -980,7 +1000,7 @@ CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
 -- Therefore lock it first, and then see whether it has another file, as after these options.
 -- Citus refuses to alter a sequence that it knows, unless its setting is off.  Workers' copies
 -- of the sequence have a range of their own, and issue no IDs.
-CREATE FUNCTION instaid._alter_sequence(owner regrole, sequence regclass, options text)
+CREATE FUNCTION instaid._alter_sequence(sequence regclass, options text)
     RETURNS void LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET citus.enable_ddl_propagation = off AS $$
 DECLARE
@@ -988,7 +1008,7 @@ DECLARE
 BEGIN
     PERFORM instaid._lock_sequence(sequence);
     file := pg_relation_filenode(sequence);
-    PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s %s', sequence, options));
+    EXECUTE format('ALTER SEQUENCE %s %s', sequence, options);
     IF pg_relation_filenode(sequence) = file THEN
         RAISE serialization_failure USING
             MESSAGE = format('sequence %s was renamed meanwhile', sequence), HINT = 'Try again.';
@@ -1005,7 +1025,6 @@ DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
     done regclass[] := '{}'::regclass[];
     sequence regclass;
-    owner regrole;
     max_value bigint;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
@@ -1018,25 +1037,22 @@ BEGIN
              CROSS JOIN instaid._shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
         WHERE p.oid = declaration AND s.name <> ALL (done) ORDER BY s.place LIMIT 1;
         EXIT WHEN NOT FOUND;
-        owner := instaid._sequence_owner(declaration, sequence);
+        PERFORM instaid._check_sequence(declaration, sequence);
         PERFORM instaid._lock_sequence(sequence);
         max_value := (pg_sequence_parameters(sequence)).maximum_value;
-        PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
+        PERFORM instaid._alter_sequence(sequence, 'NO MAXVALUE');
         IF frozen THEN
             -- A MAXVALUE must be above MINVALUE, and not below START.
-            max_value := instaid._execute_as(owner, format(
-                'SELECT setval(%1$L::regclass, LEAST(GREATEST(COALESCE('
-                ' pg_sequence_last_value(%1$L), nextval(%1$L)), minimum_value + 1, start_value),'
-                ' %2$s)) FROM pg_sequence_parameters(%1$s)', sequence::oid,
-                instaid._max_tick() - 1))::bigint;
-            PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || max_value);
+            max_value := setval(sequence, LEAST(GREATEST(COALESCE(
+                             pg_sequence_last_value(sequence), nextval(sequence)),
+                             p.minimum_value + 1, p.start_value), instaid._max_tick() - 1))
+            FROM pg_sequence_parameters(sequence) AS p;
+            PERFORM instaid._alter_sequence(sequence, 'MAXVALUE ' || max_value);
         ELSIF max_value < instaid._max_tick() THEN
             -- It goes on in the next millisecond.  A dump without data has the last tick as
             -- MAXVALUE only.
-            PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L, LEAST((COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)'
-                ' + 1, %4$s))', sequence::oid, max_value, instaid._max_sequence(),
-                instaid._max_tick()));
+            PERFORM setval(sequence, LEAST((COALESCE(pg_sequence_last_value(sequence), max_value)
+                                            | instaid._max_sequence()) + 1, instaid._max_tick()));
         END IF;
         done := done || sequence;
     END LOOP;
@@ -1285,26 +1301,52 @@ CREATE VIEW instaid._sources AS
                           AND p.prosrc ~* $re$\mnextval\M$re$
                      ELSE true END) AS f;
 
--- Copies of the published function.  A copy calls nextval(), reads a clock and shifts to the left.
-CREATE VIEW instaid._copies AS
+-- Copies of the published function: all, or those in schemas LIKE a pattern that belong to a role,
+-- or to roles that it is a member of, whose texts alone are then read.
+-- A copy calls nextval(), reads a clock and shifts to the left.
+CREATE FUNCTION instaid._copies(
+    pattern text DEFAULT '%', member name DEFAULT NULL, OUT classid oid, OUT objid oid,
+    OUT schema oid, OUT owner oid, OUT object text)
+    RETURNS SETOF record LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 100
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
+BEGIN ATOMIC
     -- The text of functions.  A string becomes a quote; a comment, and all between the first and
     -- the last dollar quotes, which often makes functions, a space.  What is open ends with the
     -- text.  Dollar quotes keep backslashes whatever standard_conforming_strings is.
-    WITH source AS MATERIALIZED (
-        SELECT p.oid, regexp_replace(p.text, $re$(?x)
+    WITH place AS MATERIALIZED (
+        SELECT n.oid FROM pg_namespace AS n
+        WHERE n.nspname LIKE pattern
+          -- neither the SQL edition, of which this can be another version, nor PostgreSQL
+          AND n.nspname !~ '^(pg_|information_schema$|instaid(_sql|_adopt|$))'),
+    source AS MATERIALIZED (
+        SELECT p.oid, regexp_replace(p.prosrc, $re$(?x)
                    \mE(') (?:[^'\\]|\\.)* '? | (') [^']* '? | --[^\n\r]*
                    | /\*(?:[^*]|\*+[^*/])*(?:\*+/)? | \$\w*\$ .* \$\w*\$$re$,
                    $re$\1\2 $re$, 'gi') AS code
-        FROM instaid._sources AS p WHERE p.is_read),
+        FROM pg_proc AS p
+        WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
+                                     WHERE l.lanname IN ('sql', 'plpgsql')))
+          AND CASE WHEN NOT p.pronamespace = ANY (ARRAY(SELECT s.oid FROM place AS s)) THEN false
+                   WHEN member IS NULL
+                   THEN p.oid IN (SELECT s.oid FROM instaid._sources AS s WHERE s.is_read)
+                   WHEN pg_has_role(member, p.proowner, 'MEMBER')
+                        AND octet_length(p.prosrc) < 100000
+                   THEN strpos(p.prosrc, 'instaid_sql._') = 0 AND p.prosrc ~* $re$\mnextval\M$re$
+              END),
     -- What is parsed, and depends on a sequence.  pg_depend has no functions and operators of
     -- pg_catalog.
     parsed AS (
         SELECT t.classid, t.objid, t.tree
-        FROM (SELECT 'pg_proc'::regclass::oid, p.oid, p.prosqlbody::text FROM pg_proc AS p
+        FROM (SELECT 'pg_proc'::regclass::oid, p.oid, p.pronamespace, p.proowner,
+                     p.prosqlbody::text
+              FROM pg_proc AS p
               UNION ALL
-              SELECT 'pg_attrdef'::regclass::oid, a.oid, a.adbin::text FROM pg_attrdef AS a)
-             AS t (classid, objid, tree)
-        WHERE octet_length(t.tree) < 1000000 AND (t.classid, t.objid) IN (
+              SELECT 'pg_attrdef'::regclass::oid, a.oid, c.relnamespace, c.relowner, a.adbin::text
+              FROM pg_attrdef AS a JOIN pg_class AS c ON c.oid = a.adrelid)
+             AS t (classid, objid, schema, owner, tree)
+        WHERE t.schema IN (SELECT s.oid FROM place AS s)
+          AND (member IS NULL OR pg_has_role(member, t.owner, 'MEMBER'))
+          AND octet_length(t.tree) < 1000000 AND (t.classid, t.objid) IN (
             SELECT d.classid, d.objid
             FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
             WHERE d.refclassid = 'pg_class'::regclass)),
@@ -1326,19 +1368,19 @@ CREATE VIEW instaid._copies AS
           AND p.tree ~ (SELECT string_agg(format(':opno %s ', o.oid), '|') FROM pg_operator AS o
                         WHERE o.oprnamespace = 'pg_catalog'::regnamespace
                           AND o.oprname IN ('<<', '%', '^')))
-    SELECT c.classid, c.objid, p.pronamespace AS schema,
-           format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)) AS object
+    SELECT c.classid, c.objid, p.pronamespace, p.proowner,
+           format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes))
     FROM copy AS c JOIN pg_proc AS p ON p.oid = c.objid
          JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    -- neither the SQL edition, of which this can be another version, nor other extensions
+    -- not of extensions
     WHERE c.classid = 'pg_proc'::regclass
-      AND n.nspname !~ '^(pg_|information_schema$|instaid(_sql|$))'
       AND NOT EXISTS (SELECT FROM pg_depend AS e WHERE e.classid = c.classid AND e.objid = c.objid
                                                    AND e.deptype = 'e')
     UNION ALL
-    SELECT c.classid, c.objid, d.schema, d.name
+    SELECT c.classid, c.objid, d.schema, d.owner, d.name
     FROM copy AS c JOIN instaid._defaults AS d ON d.oid = c.objid
     WHERE c.classid = 'pg_attrdef'::regclass AND NOT d.is_partition;
+END;
 
 -- The shards of this database.  has_sequence: any role may declare a shard with a sequence that it
 -- has no rights on.  expires_at is the time of the first ID that would be negative.
@@ -1640,7 +1682,7 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                   FROM generate_series(0, instaid._max_shard_id()) AS n
                   WHERE n NOT IN (SELECT s.shard_id FROM shard AS s))[
                      dense_rank() OVER (ORDER BY c.schema)] AS free
-          FROM instaid._copies AS c) AS c
+          FROM instaid._copies() AS c) AS c
          JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
          LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', '')
@@ -1842,7 +1884,7 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
            format('role %s can insert, and cannot take IDs', x.name),
            -- any role can name the shard of another one in a default
            CASE WHEN bool_and(pg_has_role(i.owner, s.owner, 'USAGE'))
-                THEN string_agg(format('GRANT %s TO %s;', r, x.name), ' ' ORDER BY r)
+                THEN string_agg(DISTINCT format('GRANT %s TO %s;', r, x.name), ' ')
                 ELSE '-- If this role may take IDs of the shard, grant it USAGE on the schema and'
                      ' the sequence.' END
     FROM id_column AS i JOIN shard AS s ON s.schema = i.maker AND NOT s.frozen
@@ -1993,14 +2035,13 @@ CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, sha
 DECLARE
     shard record;
 BEGIN
-    PERFORM instaid._sequence_owner(declaration, sequence);
+    PERFORM instaid._check_sequence(declaration, sequence);
     -- nobody else freezes or thaws it
     PERFORM instaid._lock_sequence(sequence);
     SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.declaration = $1;
     PERFORM instaid._set_frozen(shard.schema_name, true);
-    PERFORM instaid._execute_as(p.proowner, regexp_replace(
-        pg_get_functiondef(p.oid), E'(.*shard )\\d+', E'\\1' || shard_id))
-    FROM pg_proc AS p WHERE p.oid = declaration;
+    EXECUTE regexp_replace(pg_get_functiondef(declaration), E'(.*shard )\\d+',
+                           E'\\1' || shard_id);
     -- by its name, which can have become that of another function
     IF NOT EXISTS (SELECT FROM instaid._list_shards() AS s
                    WHERE s.declaration = $1 AND s.shard_id = $3) THEN
@@ -2013,6 +2054,8 @@ END $$;
 
 ---- Renumbering ----
 
+-- For superusers, too: it locks and alters sequences, and replaces functions of the language
+-- instaid or of this edition, which runs no code of their owner.
 CREATE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -2029,7 +2072,11 @@ BEGIN
         RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
             HINT = 'instaid.shards lists the shards of this database.';
     END IF;
-    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
+    IF NOT pg_has_role(shard.owner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of shard %I', schema_name),
+            DETAIL = format('Its owner is %s.', shard.owner);
+    END IF;
     IF shard.shard_id = renumber_shard.shard_id THEN
         RAISE NOTICE 'schema % is shard % already', quote_ident(schema_name), shard_id;
     ELSE
@@ -2076,6 +2123,7 @@ DECLARE
     defaults text[];
     other_type CONSTANT text := 'id_sequence_' || gen_random_uuid();
     part record;
+    command text;
     last bigint;
 BEGIN
     SELECT s.* INTO shard FROM instaid._sql_edition_shards AS s
@@ -2084,20 +2132,20 @@ BEGIN
         RAISE undefined_object USING
             MESSAGE = format('schema %I is not a shard of the SQL edition', schema_name);
     END IF;
-    PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
+    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
     PERFORM instaid._check_new_shard(schema_name, shard.shard_id, shard.epoch,
                                      COALESCE(main, shard.next_id));
-    PERFORM instaid._check_ruler(shard.owner, schema_name, shard.next_id);
+    PERFORM instaid._check_ruler(schema_name, shard.next_id);
 
     -- The tables are locked before the sequences, as by an INSERT.
     tables := ARRAY(
         SELECT DISTINCT a.relid FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
-               JOIN pg_roles AS o ON o.oid = a.owner
         WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
           AND d.refobjid = shard.next_id AND a.owner = shard.owner
-          AND (NOT o.rolsuper OR instaid._is_superusers_schema(a.schema)) ORDER BY a.relid);
-    PERFORM instaid._execute_as(shard.owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
-                                                    t)) FROM unnest(tables) AS t;
+          AND instaid._can_name(a.schema) ORDER BY a.relid);
+    FOREACH command IN ARRAY tables::text[] LOOP
+        EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', command);
+    END LOOP;
     FOR part IN
         SELECT c.oid::regclass AS name
         FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
@@ -2111,15 +2159,14 @@ BEGIN
     LOOP
         PERFORM instaid._lock_sequence(part.name);
         last := pg_sequence_last_value(part.name);
-        PERFORM instaid._alter_sequence(shard.owner, part.name, 'AS bigint INCREMENT BY 1'
+        PERFORM instaid._alter_sequence(part.name, 'AS bigint INCREMENT BY 1'
             ' NO MINVALUE NO MAXVALUE START WITH 1 RESTART CACHE 1 NO CYCLE');
         PERFORM instaid.advance_past(part.name, last, shard.epoch);
     END LOOP;
 
     -- The text of a default, without its cast to the old type, will call the next_id() of the
     -- extension.  So that no string in it is taken for this cast, the type has another name.
-    PERFORM instaid._execute_as(shard.owner, format('ALTER DOMAIN %I.id_sequence RENAME TO %I',
-                                                    schema_name, other_type));
+    EXECUTE format('ALTER DOMAIN %I.id_sequence RENAME TO %I', schema_name, other_type);
     defaults := ARRAY(
         SELECT format('ALTER TABLE ONLY %s ALTER %s SET DEFAULT %s', a.table_name, a.column_name,
                       replace(pg_get_expr(a.expression, a.relid),
@@ -2129,10 +2176,9 @@ BEGIN
                                 AND d.refclassid = 'pg_proc'::regclass
                                 AND d.refobjid = shard.next_id
         WHERE a.relid = ANY (tables));
-    PERFORM instaid._execute_as(shard.owner, format('ALTER DOMAIN %I.%I RENAME TO id_sequence',
-                                                    schema_name, other_type));
+    EXECUTE format('ALTER DOMAIN %I.%I RENAME TO id_sequence', schema_name, other_type);
 
-    PERFORM instaid._execute_as(shard.owner, format(
+    EXECUTE (SELECT format(
         'DROP VIEW IF EXISTS %1$I.id_sequence_lock;'
         ' ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO sql_edition_next_id;'
         ' ALTER FUNCTION %1$I.next_ids(integer, %2$s) RENAME TO sql_edition_next_ids; %3$s;'
@@ -2144,23 +2190,29 @@ BEGIN
         instaid._declaration_commands(schema_name, shard.shard_id, shard.epoch,
                                       shard.sequence::regclass::text, true,
                                       COALESCE(pg_get_function_arguments(main), ''),
-                                      'SECURITY DEFINER')))
-    FROM pg_proc AS p WHERE p.oid = shard.next_id;
+                                      'SECURITY DEFINER'))
+    FROM pg_proc AS p WHERE p.oid = shard.next_id);
     -- Default privileges must not let other roles take IDs.
-    PERFORM instaid._execute_as(shard.owner, format(
-        'REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, x.grantee::regrole))
-    FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
-    WHERE x.grantee <> p.proowner AND p.oid <> COALESCE(main, 0)
-      AND p.oid IN (instaid._find_function(schema_name, 'next_id', ''),
-                    instaid._find_function(schema_name, 'next_id', '2205'),
-                    instaid._find_function(schema_name, 'next_ids', '23 2205'));
-    PERFORM instaid._execute_as(shard.owner, format(
-        'GRANT EXECUTE ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
-        ' %1$I.next_ids(integer, regclass) TO ', schema_name)
-        || instaid._others_with('EXECUTE', p.proacl, p.proowner))
-    FROM pg_proc AS p WHERE p.oid = shard.next_id;
-
-    PERFORM instaid._execute_as(shard.owner, d) FROM unnest(defaults) AS d;
+    FOR command IN
+        SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure,
+                      x.grantee::regrole)
+        FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
+        WHERE x.grantee <> p.proowner AND p.oid <> COALESCE(main, 0)
+          AND p.oid IN (instaid._find_function(schema_name, 'next_id', ''),
+                        instaid._find_function(schema_name, 'next_id', '2205'),
+                        instaid._find_function(schema_name, 'next_ids', '23 2205'))
+        UNION ALL
+        SELECT * FROM (
+            SELECT format('GRANT EXECUTE ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
+                          ' %1$I.next_ids(integer, regclass) TO ', schema_name)
+                   || instaid._others_with('EXECUTE', p.proacl, p.proowner)
+            FROM pg_proc AS p WHERE p.oid = shard.next_id) AS g (command)
+        WHERE g.command IS NOT NULL
+        UNION ALL
+        SELECT d FROM unnest(defaults) AS d
+    LOOP
+        EXECUTE command;
+    END LOOP;
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
 END $$;
 

@@ -65,12 +65,13 @@ END;
 -- after that drop and create views, rules and triggers; those that lock the views; the other
 -- tables that are altered, the sizes of all, and what prevents it; why Citus does not change it.
 CREATE FUNCTION instaid_adopt._widening_plan(
-    table_name regclass, attnum smallint, owner regrole, OUT statements text[],
+    table_name regclass, attnum smallint, OUT statements text[],
     OUT removals text[], OUT creations text[], OUT locks text[], OUT other_tables text,
     OUT sizes text, OUT obstacles text, OUT of_citus text)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     SET jit = off AS $$
 DECLARE
+    owner CONSTANT oid := quote_ident(current_user)::regrole;
     kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
     tables_of_citus oid[];  -- their rows are elsewhere, mostly on other servers
     classes oid[];  -- of the objects that are dropped and created, in the order of creation
@@ -143,7 +144,7 @@ BEGIN
             WHEN k.oid IS NULL THEN ''
             WHEN k.relowner <> owner THEN format(' of %I', pg_get_userbyid(k.relowner))
             -- its owner could put another object in its place
-            WHEN s.rolsuper AND NOT instaid._is_superusers_schema(k.relnamespace)
+            WHEN NOT instaid._can_name(k.relnamespace)
                 THEN ' in a schema of another role'
             -- pg_get_viewdef() locks them
             WHEN EXISTS (SELECT FROM pg_rewrite AS w
@@ -179,7 +180,7 @@ BEGIN
                                    OR COALESCE(a.attstattarget, -1) <> -1
                                    OR a.attcompression <> '' OR a.attstorage <> y.typstorage))
                 THEN ', which cannot be created again as it is' END AS fault
-        FROM dependant AS t JOIN pg_roles AS s ON s.oid = owner
+        FROM dependant AS t
              LEFT JOIN pg_class AS c ON t.class = 'pg_class'::regclass AND c.oid = t.object
                                     AND c.relkind IN ('v', 'm', 'i')
              LEFT JOIN pg_index AS i ON i.indexrelid = c.oid
@@ -205,13 +206,13 @@ BEGIN
         -- another table in the place of a superuser's.
         SELECT n.name, format('table %s of %I%s', c.oid::regclass, pg_get_userbyid(c.relowner),
                               CASE WHEN c.relowner = owner THEN ' in a schema of another role' END)
-        FROM narrow AS n JOIN pg_roles AS s ON s.oid = owner
+        FROM narrow AS n
              LEFT JOIN pg_constraint AS k ON k.contype = 'f'
                        AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
                             OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
              JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
         WHERE c.relowner <> owner
-           OR s.rolsuper AND NOT instaid._is_superusers_schema(c.relnamespace))
+           OR NOT instaid._can_name(c.relnamespace))
     SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
                      ORDER BY t.attrelid),
            -- in the order of an INSERT: its table, and then the older ones that it refers to
@@ -226,7 +227,7 @@ BEGIN
            (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
             FROM obstacle AS o),
            -- readers lock a view before what it names
-           (SELECT array_agg(format('ALTER TABLE %s OWNER TO %s', r.relation, owner)
+           (SELECT array_agg(format('ALTER TABLE %s OWNER TO %I', r.relation, current_user)
                              ORDER BY r.level DESC, r.relation)
             FROM (SELECT r.relation, max(r.level) FROM recreated AS r
                   WHERE r.relation NOT IN (SELECT n.attrelid FROM narrow AS n)
@@ -386,7 +387,7 @@ BEGIN
             DETAIL = format('Its default is %s. The default of %s would replace it.',
                             other.default_text, main.name), HINT = 'Drop that default first.';
     END IF;
-    widening := instaid_adopt._widening_plan(table_name, main.attnum, main.owner);
+    widening := instaid_adopt._widening_plan(table_name, main.attnum);
     IF widening.of_citus IS NOT NULL AND main.default_text IS DISTINCT FROM main.new_default THEN
         RAISE feature_not_supported USING
             MESSAGE = format('Citus cannot change the default of column %s', main.name),
@@ -404,18 +405,20 @@ BEGIN
     statements := widening.locks || format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
                                            widening.other_tables || ', ', table_name);
     IF NOT dry_run THEN
-        PERFORM instaid._execute_as(main.owner, s.command) FROM unnest(statements) AS s (command);
+        FOREACH statement IN ARRAY statements LOOP
+            EXECUTE statement;
+        END LOOP;
         -- the locks can have waited for a change, even one that is in the way
+        PERFORM instaid._check_table_owner(table_name);
         IF (SELECT (p.statements, p.removals, p.creations, p.obstacles) IS DISTINCT FROM
                    (widening.statements, widening.removals, widening.creations, NULL)
-            FROM instaid_adopt._widening_plan(table_name, main.attnum, main.owner) AS p) THEN
+            FROM instaid_adopt._widening_plan(table_name, main.attnum) AS p) THEN
             RAISE serialization_failure USING
                 MESSAGE = format('what depends on %s has changed meanwhile', main.name),
                 HINT = 'Repeat the call.';
         END IF;
     END IF;
-    highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
-                                                 column_name, table_name))::bigint;
+    EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, table_name) INTO highest;
     next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
                         instaid.min_id(clock_timestamp(), shard.epoch));
     IF highest > next_id THEN
@@ -504,9 +507,12 @@ BEGIN
     END IF;
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;
-        PERFORM instaid._execute_as(main.owner, statement) WHERE NOT dry_run;
+        IF NOT dry_run THEN
+            EXECUTE statement;
+        END IF;
     END LOOP;
 END $$;
 COMMENT ON FUNCTION instaid_adopt.adopt_column IS 'make the next_id() of a shard the default of a '
 'serial, identity, integer or bigint column, which it widens with those that refer to it, and '
-'create views of them again; return the statements, which dry_run does not run; needs to own all';
+'create views of them again; return the statements, which dry_run does not run; only for the '
+'owner';

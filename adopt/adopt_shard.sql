@@ -1,11 +1,9 @@
 ---- Adopting ----
 
--- Lock the tables whose defaults make IDs of functions, and find the largest ID in them, and the shard
--- IDs of the newest rows: in tables of the functions' owner, the schema's or a superuser, since
--- any role can write such a default.
+-- Lock the tables whose defaults make IDs of functions, and find the largest ID in them, and the
+-- shard IDs of the newest rows: in tables of the caller, since any role can write such a default.
 CREATE FUNCTION instaid_adopt._lock_tables_of(
-    schema oid, functions oid[], owner regrole, OUT largest bigint, OUT place text,
-    OUT shard_ids integer[])
+    schema oid, functions oid[], OUT largest bigint, OUT place text, OUT shard_ids integer[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     part record;
@@ -14,10 +12,8 @@ DECLARE
 BEGIN
     shard_ids := '{}';
     FOR part IN
-        SELECT c.oid::regclass AS relation, t.attname, c.relowner::regrole AS owner,
-               (o.rolsuper OR o.oid IN (_lock_tables_of.owner, n.nspowner))
-               AND pg_has_role(o.oid, 'USAGE')
-               AND (NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace))
+        SELECT c.oid::regclass AS relation, t.attname,
+               pg_get_userbyid(c.relowner) = current_user AND instaid._can_name(c.relnamespace)
                AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
                                WHERE h.owner <> c.relowner) AS is_ours,
                -- a domain has the output function of its base type
@@ -25,9 +21,9 @@ BEGIN
                    'int8out'::regproc, COALESCE(to_regproc('instaid.id_out'), 'int8out'))
                AS has_ids
         FROM instaid_adopt._columns_of(schema, functions) AS k
-             JOIN pg_class AS c ON c.oid = k.relid JOIN pg_roles AS o ON o.oid = c.relowner
+             JOIN pg_class AS c ON c.oid = k.relid
              JOIN pg_attribute AS t ON t.attrelid = k.relid AND t.attnum = k.attnum
-             JOIN pg_type AS y ON y.oid = t.atttypid JOIN pg_namespace AS n ON n.oid = schema
+             JOIN pg_type AS y ON y.oid = t.atttypid
         WHERE k.filled_by = 'default' AND c.relkind IN ('r', 'p', 'v')
           AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
     LOOP
@@ -35,15 +31,21 @@ BEGIN
             left_out := array_remove(left_out, part.relation) || part.relation;
             CONTINUE;
         END IF;
-        PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
-                                                       part.relation));
+        EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', part.relation);
+        -- it can have been given away, or got a child, meanwhile
+        IF EXISTS (SELECT FROM instaid._descendants(part.relation) AS h
+                   WHERE pg_get_userbyid(h.owner) <> current_user) THEN
+            RAISE serialization_failure USING
+                MESSAGE = format('table %s has changed its owner meanwhile', part.relation),
+                HINT = 'Try again.';
+        END IF;
         CONTINUE WHEN NOT part.has_ids;
-        seen := instaid._execute_as(part.owner, format(
+        EXECUTE format(
             -- An index gives them.  A value below a day after the epoch is no such ID.
             'SELECT ARRAY[max(r.id)] || array_agg(DISTINCT instaid.extract_shard_id(r.id)::bigint)'
             ' FILTER (WHERE r.id > instaid.make_id(instaid.default_epoch() + ''1 day'', 0, 0))'
             ' FROM (SELECT %1$I::bigint AS id FROM %2$s WHERE %1$I IS NOT NULL'
-            ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation))::bigint[];
+            ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation) INTO seen;
         shard_ids := shard_ids || seen[2:]::integer[];
         IF largest IS NULL OR seen[1] > largest THEN
             largest := seen[1];
@@ -58,18 +60,21 @@ BEGIN
     END IF;
 END $$;
 
--- Copies of the published function, and why one is not adopted, null if it is.  The first one of a
--- schema is next_id(), or becomes it.
+-- Copies of the published function in schemas LIKE a pattern that belong to the caller, or to
+-- roles that it is a member of; why one is not adopted, null if it is.  The first one of a schema
+-- is next_id(), or becomes it.
 CREATE FUNCTION instaid_adopt._found_copies(
-    OUT schema_name name, OUT object text, OUT function oid, OUT place bigint, OUT reason text)
+    pattern text, OUT schema_name name, OUT object text, OUT function oid, OUT owner regrole,
+    OUT is_own boolean, OUT place bigint, OUT reason text)
     RETURNS SETOF record LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off AS $$
     WITH copy AS (
-        SELECT n.nspname AS schema_name, c.object, p.oid AS function, p.proowner, p.pronargs,
-               p.proname, f.oid AS next_id, pg_get_userbyid(f.proowner) AS next_id_owner,
+        SELECT n.nspname AS schema_name, c.object, p.oid AS function, c.owner, p.pronargs,
+               p.proname, f.oid AS next_id, f.proowner AS next_id_owner,
+               pg_get_userbyid(c.owner) = current_user AS is_own,
                CASE WHEN p.oid IS NULL THEN 'is a default'
-                    WHEN pg_has_role(p.proowner, 'USAGE') IS NOT TRUE
-                    THEN format('belongs to %I', pg_get_userbyid(p.proowner))
+                    WHEN pg_get_userbyid(c.owner) <> current_user
+                    THEN format('belongs to %I', pg_get_userbyid(c.owner))
                     WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
                     THEN format('belongs to %I, and its schema to %s',
                                 pg_get_userbyid(p.proowner), instaid._ruler(n.nspowner))
@@ -81,28 +86,26 @@ CREATE FUNCTION instaid_adopt._found_copies(
                    SELECT FROM pg_proc AS o
                    WHERE o.proname = 'next_id' AND o.pronamespace = n.oid AND o.oid <> p.oid
                      AND o.pronargs = o.pronargdefaults) AS is_ambiguous
-        FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
+        FROM instaid._copies(pattern, current_user) AS c JOIN pg_namespace AS n ON n.oid = c.schema
              LEFT JOIN (SELECT s.schema_name, d.proowner AS owner
                         FROM instaid._list_shards() AS s JOIN pg_proc AS d ON d.oid = s.declaration)
                   AS s ON s.schema_name = n.nspname
              LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
              LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', ''))
-    SELECT c.schema_name, c.object, c.function, row_number() OVER w AS place,
+    SELECT c.schema_name, c.object, c.function, c.owner, c.is_own, row_number() OVER w,
            COALESCE(c.reason, CASE
                WHEN c.is_shard AND c.is_ambiguous
                THEN format('stands beside the next_id() of a shard, so that calls are ambiguous:'
                            ' DROP FUNCTION %s', c.object)
-               WHEN c.is_shard AND c.proowner <> c.shard_owner
+               WHEN c.is_shard AND c.owner <> c.shard_owner
                THEN 'stands beside the next_id() of a shard'
                WHEN c.is_shard THEN NULL
-               WHEN c.next_id_owner <> pg_get_userbyid(c.proowner)
-               THEN format('stands beside the next_id() of %I', c.next_id_owner)
-               -- any role can create copies in some schemas
-               WHEN c.next_id IS NULL AND min(c.proowner) OVER s < max(c.proowner) OVER s
-               THEN 'stands beside a copy of another owner' END) AS reason
+               WHEN c.next_id_owner <> c.owner
+               THEN format('stands beside the next_id() of %I',
+                           pg_get_userbyid(c.next_id_owner)) END)
     FROM copy AS c
-    WINDOW s AS (PARTITION BY c.schema_name, c.reason IS NULL),
-           w AS (s ORDER BY c.function = c.next_id DESC NULLS LAST, c.pronargs,
+    WINDOW w AS (PARTITION BY c.schema_name, c.reason IS NULL
+                 ORDER BY c.function = c.next_id DESC NULLS LAST, c.pronargs,
                  c.proname COLLATE "C")
 $$;
 
@@ -159,7 +162,7 @@ BEGIN
             MESSAGE = format('shard %I is frozen', schema_name),
             HINT = format('First: SELECT instaid.thaw_shard(%L);', schema_name);
     END IF;
-    taken := instaid_adopt._lock_tables_of(shard.schema, copies, shard.owner);
+    taken := instaid_adopt._lock_tables_of(shard.schema, copies);
     PERFORM instaid_adopt._check_clock(schema_name, shard.epoch, taken.largest, taken.place);
     FOREACH function IN ARRAY copies LOOP
         -- one that takes values of the sequence of this shard belongs to it
@@ -236,8 +239,11 @@ DECLARE
     other_use text;
     made text;  -- the name of the function that is made
     wrappers text[];
+    command text;
 BEGIN
     PERFORM instaid._check_read_committed('adopt_shard');
+    PERFORM instaid._check_owner(p.proowner, 'function', instaid._signature(p.oid))
+    FROM pg_proc AS p WHERE p.oid = ANY (functions);
     IF copies <> '{}' AND EXISTS (SELECT FROM instaid._find_shard(schema_name)) THEN
         SELECT a.* INTO shard_id, epoch
         FROM instaid_adopt._adopt_again(schema_name, copies, shard_id, epoch) AS a;
@@ -246,7 +252,7 @@ BEGIN
     -- refuses an epoch that is out of range
     PERFORM instaid.make_id(epoch, 0, 0, epoch),
             instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
-    SELECT p.proname, p.pronargs, p.proacl, p.proowner::regrole AS owner, n.oid AS schema INTO main
+    SELECT p.proname, p.pronargs, p.proacl, p.proowner AS owner, n.oid AS schema INTO main
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.oid = functions[1] AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
       AND NOT p.proretset;
@@ -263,8 +269,7 @@ BEGIN
                             'If a function of another name makes its IDs, rename it to next_id. ')
                    || 'If no function makes them, use create_shard() and adopt_column().';
     END IF;
-    PERFORM instaid._check_owner(main.owner, 'function', instaid._signature(functions[1]));
-    PERFORM instaid._check_ruler(main.owner, schema_name, functions[1]);
+    PERFORM instaid._check_ruler(schema_name, functions[1]);
     IF EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proname = 'next_id'
                                           AND p.pronargs > 0) THEN
         RAISE duplicate_function USING
@@ -278,7 +283,7 @@ BEGIN
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
     -- The tables' shards are locked, too, where they are visible.
     PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
-    taken := instaid_adopt._lock_tables_of(main.schema, functions, main.owner);
+    taken := instaid_adopt._lock_tables_of(main.schema, functions);
     -- while this waited, another session can have adopted the schema, or its owner changed it
     PERFORM instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
     IF (SELECT count(*) FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proowner = main.owner
@@ -422,78 +427,100 @@ BEGIN
     -- Defaults follow the first function.
     IF next_id IS NULL THEN
         made := CASE main.pronargs WHEN 0 THEN main.proname ELSE 'next_id' END;
-        PERFORM instaid._execute_as(main.owner, CASE main.pronargs WHEN 0
+        EXECUTE CASE main.pronargs WHEN 0
             THEN format('ALTER FUNCTION %s RENAME TO next_id', instaid._signature(functions[1]))
             ELSE format('CREATE FUNCTION %I.next_id() RETURNS bigint LANGUAGE sql RETURN 0',
-                        schema_name) END);
+                        schema_name) END;
         next_id := instaid._find_function(schema_name, 'next_id', '');
     END IF;
     PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, next_id);
 
     -- so that a table can be dropped whose serial column had it
-    PERFORM instaid._execute_as(c.relowner, format('ALTER SEQUENCE %s OWNED BY NONE',
-                                                   sequences[1]))
-    FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.objid
-    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequences[1] AND d.deptype = 'a';
+    IF EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass
+               AND d.objid = sequences[1] AND d.deptype = 'a') THEN
+        EXECUTE format('ALTER SEQUENCE %s OWNED BY NONE', sequences[1]);
+    END IF;
     PERFORM instaid_adopt._replace_next_id(schema_name, shard_id, epoch, next_id, sequences[1],
                                      taken.largest);
 
     -- The others call it, and so does a function with the old name.
-    PERFORM instaid._execute_as(main.owner, w) FROM unnest(wrappers) AS w;
-    -- the function that was made has the rights of the one beside it
-    PERFORM instaid._execute_as(main.owner, concat(
-        format('REVOKE ALL ON FUNCTION %I.%I() FROM PUBLIC', schema_name, made),
-        format('; GRANT EXECUTE ON FUNCTION %I.%I() TO ', schema_name, made)
-        || instaid._others_with('EXECUTE', COALESCE(main.proacl, acldefault('f', main.owner)),
-                                main.owner))) WHERE made IS NOT NULL;
+    FOREACH command IN ARRAY wrappers LOOP
+        EXECUTE command;
+    END LOOP;
+    -- The function that was made has the rights of the one beside it.
+    IF made IS NOT NULL THEN
+        EXECUTE concat(
+            format('REVOKE ALL ON FUNCTION %I.%I() FROM PUBLIC', schema_name, made),
+            format('; GRANT EXECUTE ON FUNCTION %I.%I() TO ', schema_name, made)
+            || instaid._others_with('EXECUTE', COALESCE(
+                   main.proacl, acldefault('f', main.owner)), main.owner));
+    END IF;
     -- Who could take values of their sequences can take IDs.
-    PERFORM instaid._execute_as(CASE WHEN r LIKE '% ON SEQUENCE %' THEN q.relowner
-                                     ELSE main.owner END, format('GRANT %s TO %s', r, x.name))
-    FROM (SELECT DISTINCT a.grantee, CASE a.grantee WHEN 0 THEN 'PUBLIC'
-                                     ELSE a.grantee::regrole::text END AS name
-          FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
-          WHERE c.oid = ANY (sequences[2:]) AND a.grantee <> c.relowner
-            AND a.privilege_type IN ('USAGE', 'UPDATE')) AS x
-         JOIN pg_class AS q ON q.oid = sequences[1]
-         CROSS JOIN LATERAL instaid._missing_rights(x.grantee, schema_name, sequences[1]) AS r;
+    FOR command IN
+        SELECT format('GRANT %s TO %s', r, x.name)
+        FROM (SELECT DISTINCT a.grantee, CASE a.grantee WHEN 0 THEN 'PUBLIC'
+                                         ELSE a.grantee::regrole::text END AS name
+              FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+              WHERE c.oid = ANY (sequences[2:]) AND a.grantee <> c.relowner
+                AND a.privilege_type IN ('USAGE', 'UPDATE')) AS x
+             CROSS JOIN LATERAL instaid._missing_rights(x.grantee, schema_name, sequences[1]) AS r
+    LOOP
+        EXECUTE command;
+    END LOOP;
 END $$;
 
 CREATE FUNCTION instaid_adopt.adopt_shard(
     schema_name text, shard_id integer DEFAULT NULL, epoch timestamptz DEFAULT NULL,
     renumber boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    pattern CONSTANT text := regexp_replace(schema_name, '([\\%_])', '\\\1', 'g');
+    copies oid[];
 BEGIN
     PERFORM instaid_adopt._check_version();
     PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
         'schema_name', schema_name, 'renumber', renumber));
-    PERFORM instaid_adopt._adopt(schema_name, ARRAY(
-        SELECT c.function FROM instaid_adopt._found_copies() AS c
-        WHERE c.schema_name = adopt_shard.schema_name AND c.reason IS NULL ORDER BY c.place),
-        shard_id, epoch, renumber);
+    copies := ARRAY(SELECT c.function FROM instaid_adopt._found_copies(pattern) AS c
+                    WHERE c.reason IS NULL ORDER BY c.place);
+    IF copies = '{}' AND instaid._find_function(schema_name, 'next_id', '') IS NULL THEN
+        PERFORM instaid._check_owner(p.proowner, 'function', c.object)
+        FROM instaid_adopt._found_copies(pattern) AS c JOIN pg_proc AS p ON p.oid = c.function;
+    END IF;
+    PERFORM instaid_adopt._adopt(schema_name, copies, shard_id, epoch, renumber);
 END $$;
 COMMENT ON FUNCTION instaid_adopt.adopt_shard IS 'make a schema with copies of the published '
-'function a shard that continues above their IDs; needs the rights of the owners of all that it '
-'changes';
+'function a shard that continues above their IDs; only for the owner of all that it changes';
 
 -- The schemas with copies that the caller may adopt, and the copies of each.
 CREATE FUNCTION instaid_adopt._find_copies(pattern text, OUT schemas text[], OUT functions text[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    mine text;
     others text;
 BEGIN
-    WITH found AS MATERIALIZED (SELECT c.* FROM instaid_adopt._found_copies() AS c
-                                WHERE c.schema_name LIKE pattern)
+    WITH found AS MATERIALIZED (SELECT c.* FROM instaid_adopt._found_copies(pattern) AS c)
     SELECT COALESCE(array_agg(s.schema_name ORDER BY s.schema_name), '{}'),
            array_agg(s.functions ORDER BY s.schema_name), (
                SELECT string_agg(format('%s %s', f.object, f.reason), '; ' ORDER BY f.object)
-               FROM found AS f WHERE f.reason IS NOT NULL)
-    INTO schemas, functions, others
+               FROM found AS f WHERE f.reason IS NOT NULL AND f.is_own), (
+               SELECT string_agg(format('%s has %s: %s%s', o.owner, o.count, o.first,
+                                        CASE WHEN o.count > 1 THEN ', ...' END), E'\n'
+                                 ORDER BY o.owner)
+               FROM (SELECT f.owner::text, count(*), min(f.object) AS first
+                     FROM found AS f WHERE NOT f.is_own GROUP BY f.owner) AS o)
+    INTO schemas, functions, mine, others
     FROM (SELECT f.schema_name, array_agg(f.function ORDER BY f.place)::text
           FROM found AS f WHERE f.reason IS NULL GROUP BY f.schema_name)
          AS s (schema_name, functions);
+    IF mine IS NOT NULL THEN
+        RAISE WARNING 'copies of the published function are left' USING DETAIL = mine || '.',
+            HINT = 'instaid.audit() has their cures.';
+    END IF;
     IF others IS NOT NULL THEN
-        RAISE WARNING 'copies of the published function are left' USING DETAIL = others || '.',
-            HINT = 'Each owner can repeat the call. instaid.audit() has the cures of the others.';
+        RAISE WARNING 'copies of the published function belong to other roles'
+            USING DETAIL = others,
+            HINT = format('%s Then: CALL instaid_adopt.adopt_shards(%L);',
+                          instaid._how_to_be('each of them'), pattern);
     END IF;
 END $$;
 

@@ -1,65 +1,81 @@
 ---- Reading a copy ----
 
--- Let a function that is about to be called find what its text names without a schema: in its own
--- search_path or its owner's, in its schema and in public.  Whoever can create functions and
--- operators there, or has done so, could have the caller run them: nextval(text) and
--- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets no
--- search_path: the names of its owner's and of superusers' objects are written out in its text.
-CREATE FUNCTION instaid_adopt._qualify_names(function oid) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+-- Where a copy that names no schemas finds its names: in its own search_path, or its owner's, its
+-- schema and, if that is not enough, public.  Refuse schemas where another role can put, or has
+-- put, functions, operators and casts that are called in place of PostgreSQL's: nextval(text) and
+-- %(bigint, integer) are better matches.
+CREATE FUNCTION instaid_adopt._search_path_of(function oid, own_path text, with_public boolean)
+    RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    main record;
-    definition text;
+    me CONSTANT oid := quote_ident(current_user)::regrole;
     path text[];
-    part record;
+    others text;
+    cures text;
 BEGIN
-    SELECT p.proowner::regrole AS owner, n.nspname, (
-               SELECT c FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%') AS own_path, (
-               SELECT c FROM pg_db_role_setting AS s CROSS JOIN LATERAL unnest(s.setconfig) AS c
-               WHERE s.setrole IN (p.proowner, 0) AND c LIKE 'search_path=%' AND s.setdatabase IN (
-                   0, (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()))
-               ORDER BY s.setrole = 0, s.setdatabase = 0 LIMIT 1) AS role_path INTO main
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function;
-    path := ARRAY(SELECT replace(COALESCE(m.name[1], lower(m.name[2])), '""', '"')
-                  FROM regexp_matches(substr(COALESCE(main.own_path, main.role_path), 13),
-                                      '"((?:[^"]|"")+)"|([^\s,"]+)', 'g')
-                       WITH ORDINALITY AS m (name, place)
-                  ORDER BY m.place) || ARRAY[main.nspname, pg_get_userbyid(main.owner), 'public'];
-    PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RESET search_path',
-                                                   instaid._signature(function)))
-    WHERE main.own_path IS NOT NULL;
-    definition := pg_get_functiondef(function);
-    FOR part IN
-        SELECT DISTINCT ON (o.is_function, o.relname)
-               replace(format('%I.%I', n.nspname, o.relname), '\', '\\') AS name, o.relkind,
-               regexp_replace(quote_ident(o.relname), '(\W)', '\\\1', 'g') AS pattern,
-               CASE WHEN quote_ident(o.relname) LIKE '"%' THEN 'g' ELSE 'gi' END AS flags
-        FROM (SELECT false, c.relname, c.relnamespace, c.relowner, c.relkind
-              FROM pg_class AS c
-              WHERE c.relkind IN ('S', 'r', 'p', 'v') AND c.relpersistence <> 't'
-              UNION ALL
-              SELECT true, p.proname, p.pronamespace, p.proowner, 'f' FROM pg_proc AS p)
-              AS o (is_function, relname, relnamespace, relowner, relkind)
-             JOIN pg_namespace AS n ON n.oid = o.relnamespace AND n.nspname = ANY (path)
-             JOIN pg_roles AS r ON r.oid = o.relowner
-        WHERE strpos(lower(definition), lower(o.relname)) > 0 AND n.nspname <> 'pg_catalog'
-          -- a name must not end the dollar quotes
-          AND (r.rolsuper OR r.oid = main.owner) AND strpos(n.nspname || o.relname, '$') = 0
-        ORDER BY o.is_function, o.relname, array_position(path, n.nspname::text)
-    LOOP
-        definition := CASE part.relkind
-            WHEN 'S' THEN regexp_replace(definition, format('''\s*%s\s*''', part.pattern),
-                                         quote_literal(replace(part.name, '\\', '\')), part.flags)
-            WHEN 'f' THEN regexp_replace(definition, format('(?<![\w$."])%s(?=\s*\()',
-                                                            part.pattern), part.name, part.flags)
-            ELSE regexp_replace(definition, format('(\m(?:FROM|JOIN|INSERT\s+INTO|UPDATE)\s+)'
-                                                   '%s(?![\w$.])', part.pattern),
-                                '\1' || part.name,
-                                part.flags || 'i') END;
-    END LOOP;
-    PERFORM instaid._execute_as(main.owner, definition)
-    WHERE definition <> pg_get_functiondef(function);
+    SELECT ARRAY(SELECT CASE m.name WHEN '$user' THEN current_user ELSE m.name END
+                 FROM (SELECT replace(COALESCE(m.name[1], lower(m.name[2])), '""', '"'), m.place
+                       FROM regexp_matches(substr(COALESCE(own_path, (
+                                SELECT c FROM pg_db_role_setting AS s
+                                     CROSS JOIN LATERAL unnest(s.setconfig) AS c
+                                WHERE s.setrole IN (p.proowner, 0) AND c LIKE 'search_path=%'
+                                  AND s.setdatabase IN (0, (
+                                          SELECT d.oid FROM pg_database AS d
+                                          WHERE d.datname = current_database()))
+                                ORDER BY s.setrole = 0, s.setdatabase = 0 LIMIT 1)), 13),
+                                '"((?:[^"]|"")+)"|([^\s,"]+)', 'g') WITH ORDINALITY
+                            AS m (name, place)) AS m (name, place) ORDER BY m.place)
+           || CASE WHEN own_path IS NULL THEN ARRAY[n.nspname, current_user] END
+           || CASE WHEN with_public THEN ARRAY['public'] END
+    INTO path FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE p.oid = function;
+    WITH place AS (
+        SELECT n.* FROM pg_namespace AS n
+        WHERE n.nspname = ANY (path) AND n.nspname <> 'pg_catalog'),
+    thing (class, oid, owner, schema) AS (
+        SELECT 'pg_proc'::regclass, p.oid, p.proowner, p.pronamespace FROM pg_proc AS p
+        UNION ALL
+        SELECT 'pg_operator'::regclass, o.oid, o.oprowner, o.oprnamespace FROM pg_operator AS o
+        UNION ALL
+        -- but for the row types of tables, and arrays
+        SELECT 'pg_type'::regclass, t.oid, t.typowner, t.typnamespace
+        FROM pg_type AS t LEFT JOIN pg_class AS c ON c.oid = t.typrelid
+        WHERE t.typelem = 0 AND COALESCE(c.relkind, 'c') = 'c'
+        UNION ALL
+        -- between types that the names can mean
+        SELECT 'pg_cast'::regclass, c.oid, p.proowner, s.typnamespace
+        FROM pg_cast AS c JOIN pg_proc AS p ON p.oid = c.castfunc
+             JOIN pg_type AS s ON s.oid = c.castsource JOIN pg_type AS t ON t.oid = c.casttarget
+        WHERE t.typnamespace IN (s.typnamespace, 'pg_catalog'::regnamespace))
+    SELECT string_agg(x.what, '; ' ORDER BY x.what), string_agg(DISTINCT x.cure, ' ')
+    INTO others, cures
+    FROM (SELECT format('schema %I belongs to %s', s.nspname, instaid._ruler(s.nspowner)), NULL
+          FROM place AS s WHERE NOT instaid._can_trust(me, s.nspowner)
+          UNION ALL
+          SELECT format('%s can create objects in schema %I', o.names, s.nspname),
+                 format('REVOKE CREATE ON SCHEMA %I FROM %s;', s.nspname, o.names)
+          FROM place AS s CROSS JOIN LATERAL instaid._others_with('CREATE', s.nspacl, s.nspowner,
+                                                                  me) AS o (names)
+          WHERE o.names IS NOT NULL
+          UNION ALL
+          (SELECT format('%s belongs to %I', pg_describe_object(t.class, t.oid, 0),
+                         pg_get_userbyid(t.owner)), NULL
+           FROM place AS s JOIN thing AS t ON t.schema = s.oid
+                                           OR t.class = 'pg_cast'::regclass
+                                              AND t.schema = 'pg_catalog'::regnamespace
+           WHERE NOT instaid._can_trust(me, t.owner) ORDER BY 1 LIMIT 20)) AS x (what, cure);
+    IF others IS NOT NULL THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('other roles could let %s call their code',
+                             instaid._signature(function)),
+            DETAIL = format('Its names have no schema, and %s.', others),
+            HINT = concat(cures || ' ', 'Drop what other roles have put there, or give it to a'
+                          ' superuser. Or write the schemas into the text of the function, and'
+                          ' RESET its search_path.');
+    END IF;
+    RETURN (SELECT string_agg(quote_ident(s.name), ', ' ORDER BY s.place)
+            FROM (SELECT p.name, min(p.place) FROM unnest(path) WITH ORDINALITY AS p (name, place)
+                  WHERE to_regnamespace(quote_ident(p.name)) IS NOT NULL
+                  GROUP BY p.name) AS s (name, place)) || ', pg_temp';
 END $$;
 
 -- The sequences that this transaction has taken values of.
@@ -72,29 +88,45 @@ CREATE FUNCTION instaid_adopt._used_sequences() RETURNS oid[]
               AND l.mode = 'RowExclusiveLock');
 
 -- The last value that this session has taken of a sequence; null if there is none.
-CREATE FUNCTION instaid_adopt._session_value(role regrole, sequence oid) RETURNS bigint
+CREATE FUNCTION instaid_adopt._session_value(sequence oid) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN instaid._execute_as(role, format('SELECT currval(%L)', sequence))::bigint;
+    RETURN currval(sequence);
 EXCEPTION WHEN object_not_in_prerequisite_state OR insufficient_privilege THEN
     RETURN NULL;
 END $$;
 
--- Call a copy as its owner, with the values of its default arguments: no function that another
--- role puts beside it is found in its place.
+-- Call a copy of the caller's, with the values of its default arguments, first as if all its names
+-- had a schema.
 CREATE FUNCTION instaid_adopt._call_copy(function oid, OUT result text)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    owner regrole;
-    needs_names boolean;
+    path text := 'pg_catalog, pg_temp';
+    tries integer := 0;
+    own_path CONSTANT text := (
+        SELECT c FROM pg_proc AS p CROSS JOIN LATERAL unnest(p.proconfig) AS c
+        WHERE p.oid = function AND c LIKE 'search_path=%');
     query text;
     said text;
 BEGIN
-    SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
-    INTO owner, needs_names FROM pg_proc AS p WHERE p.oid = function;
+    PERFORM instaid._check_owner(p.proowner, 'function', instaid._signature(p.oid))
+    FROM pg_proc AS p WHERE p.oid = function;
+    -- A SECURITY DEFINER function can be the caller.  Temporary tables are found by any path.
+    IF EXISTS (SELECT FROM pg_class AS c WHERE c.relnamespace = pg_my_temp_schema()
+                                           AND pg_get_userbyid(c.relowner) <> current_user)
+       OR EXISTS (SELECT FROM pg_type AS t WHERE t.typnamespace = pg_my_temp_schema()
+                                             AND pg_get_userbyid(t.typowner) <> current_user) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = 'another role has temporary objects in this session',
+            DETAIL = format('%s could use them.', instaid._signature(function)),
+            HINT = 'DISCARD TEMP, or connect again.';
+    END IF;
+    IF own_path IS NOT NULL THEN
+        path := instaid_adopt._search_path_of(function, own_path, false);
+        tries := 2;
+    END IF;
     LOOP
         BEGIN
-            PERFORM instaid_adopt._qualify_names(function) WHERE needs_names;
             -- in which a default can be the name of a sequence
             SELECT format('SELECT %I.%I(%s)', n.nspname, p.proname, (
                        SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
@@ -105,21 +137,23 @@ BEGIN
                        WHERE COALESCE(a.mode, 'i') IN ('i', 'b'))) INTO query
             FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
             WHERE p.oid = function;
-            result := instaid._execute_as(owner, query);
+            PERFORM set_config('search_path', path, true);
+            EXECUTE query INTO result;
+            -- also after a SET in the function, which lasts
+            PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
             RETURN;
         EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
                        OR invalid_schema_name THEN
-            IF needs_names THEN
+            tries := tries + 1;
+            IF tries > 2 THEN
                 RAISE invalid_parameter_value USING
                     MESSAGE = format('%s names what is not found: %s',
                                      instaid._signature(function), left(SQLERRM, 200)),
-                    DETAIL = 'Names without a schema are looked for in its own search_path or its'
-                             ' owner''s, its schema and public, among objects of its owner and of'
-                             ' superusers.',
+                    DETAIL = format('Names without a schema are looked for in %s.', path),
                     HINT = 'Correct its text, or write the schemas into it, and try again. To let'
                            ' it return IDs of a new shard: ' || instaid_adopt._replacing(function);
             END IF;
-            needs_names := true;
+            path := instaid_adopt._search_path_of(function, NULL, tries = 2);
         WHEN deadlock_detected OR lock_not_available OR serialization_failure THEN
             RAISE;
         WHEN OTHERS OR assert_failure THEN
@@ -129,8 +163,11 @@ BEGIN
                                  left(SQLERRM, 200)),
                 DETAIL = concat(format('Its SQLSTATE is %s.', SQLSTATE),
                                 ' It says: ' || left(NULLIF(said, ''), 500)),
-                HINT = 'Correct the function, and try again. To let it return IDs of a new shard: '
-                       || instaid_adopt._replacing(function);
+                HINT = COALESCE(
+                    'It depends on ' || instaid_adopt._session_reads(function) || ': write what'
+                    ' clients have there into its text, and try again.',
+                    'Correct the function, and try again. To let it return IDs of a new shard: '
+                    || instaid_adopt._replacing(function));
         END;
     END LOOP;
 END $$;
@@ -154,10 +191,8 @@ CREATE FUNCTION instaid_adopt._try_copy(function oid, OUT ids bigint[],
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET timezone = 'UTC' AS $$
 DECLARE
-    owner CONSTANT regrole := (SELECT p.proowner FROM pg_proc AS p WHERE p.oid = function);
     used oid[] := instaid_adopt._used_sequences();
     first bigint[];
-    part record;
 BEGIN
     -- its text can mean the time zone of its callers
     PERFORM set_config('timezone', s.reset_val, true) FROM pg_settings AS s
@@ -166,13 +201,13 @@ BEGIN
     made_at := clock_timestamp();
     used := COALESCE((SELECT array_agg(s) FROM unnest(instaid_adopt._used_sequences()) AS s
                       WHERE s <> ALL (used)), used);
-    first := ARRAY(SELECT instaid_adopt._session_value(owner, s) FROM unnest(used) AS s);
+    first := ARRAY(SELECT instaid_adopt._session_value(s) FROM unnest(used) AS s);
     ids[2] := instaid_adopt._call_copy(function)::bigint;
     -- if it also has a log with numbers of its own, the one whose low bits are in the IDs, and
     -- that counts for no column
-    SELECT u.sequence, c.relowner::regrole AS relowner INTO part
-    FROM unnest(used, first) AS u (sequence, first) JOIN pg_class AS c ON c.oid = u.sequence
-         CROSS JOIN LATERAL instaid_adopt._session_value(owner, u.sequence) AS l (last)
+    SELECT u.sequence INTO sequence
+    FROM unnest(used, first) AS u (sequence, first)
+         CROSS JOIN LATERAL instaid_adopt._session_value(u.sequence) AS l (last)
     WHERE l.last <> u.first
     ORDER BY ((instaid.decode(u.first)).sequence, (instaid.decode(l.last)).sequence)
              = ((instaid.decode(ids[1])).sequence, (instaid.decode(ids[2])).sequence) DESC,
@@ -180,7 +215,6 @@ BEGIN
         SELECT FROM pg_depend AS d
         WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = u.sequence
           AND d.classid = 'pg_attrdef'::regclass) LIMIT 1;
-    sequence := part.sequence;
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('%s takes no value of a sequence', instaid._signature(function)),
@@ -188,26 +222,17 @@ BEGIN
                             COALESCE(ids[2]::text, 'null')),
             HINT = 'Let its columns default to a new shard: create_shard(), adopt_column().';
     END IF;
-    PERFORM instaid._sequence_owner(function, sequence);
-    -- a superuser has the rights of all roles
-    IF part.relowner <> owner AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.oid = owner) THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('sequence %s belongs to another role', sequence),
-            DETAIL = format('Role %s could set it back, and a superuser owns the function %s.',
-                            part.relowner, instaid._signature(function)),
-            HINT = 'Give both to one owner.';
-    END IF;
+    PERFORM instaid._check_sequence(function, sequence, true);
     -- What is above the low bits of the sequence must not run into the shard ID.  Two calls in a
     -- row, and some rows, do not show it; values whose bits of the shard ID are all 0 or 1 do.
     BEGIN
         -- Citus refuses to alter a sequence that it knows
         PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
         FOR n IN 0 .. 1 LOOP
-            PERFORM instaid._execute_as(part.relowner, format(
-                'ALTER SEQUENCE %s RESTART %s', sequence, GREATEST(q.seqmin, LEAST(q.seqmax,
-                    instaid.make_id(instaid.default_epoch() + interval '2 ms',
-                                    n * instaid._max_shard_id(), 0)))))
-            FROM pg_sequence AS q WHERE q.seqrelid = sequence;
+            EXECUTE (SELECT format('ALTER SEQUENCE %s RESTART %s', sequence,
+                GREATEST(q.seqmin, LEAST(q.seqmax, instaid.make_id(
+                    instaid.default_epoch() + interval '2 ms', n * instaid._max_shard_id(), 0))))
+            FROM pg_sequence AS q WHERE q.seqrelid = sequence);
             ids := ids || instaid_adopt._call_copy(function)::bigint;
         END LOOP;
         RAISE SQLSTATE 'ID001';

@@ -22,22 +22,23 @@ CREATE FUNCTION instaid_adopt._replace_next_id(
     schema_name text, shard_id integer, epoch timestamptz, adopted oid, sequence regclass,
     above bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    commands text;
 BEGIN
-    PERFORM instaid._alter_sequence(c.relowner, sequence,
-                                    'AS bigint INCREMENT BY 1 NO MINVALUE NO MAXVALUE START WITH 1'
-                                    ' RESTART NO CYCLE')
-    FROM pg_class AS c WHERE c.oid = sequence;
+    PERFORM instaid._alter_sequence(sequence, 'AS bigint INCREMENT BY 1 NO MINVALUE NO MAXVALUE'
+                                              ' START WITH 1 RESTART NO CYCLE');
     PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
         clock_timestamp() + interval '1 ms', epoch)), epoch);
-    PERFORM instaid._execute_as(p.proowner, instaid._declaration_commands(
+    commands := instaid._declaration_commands(
         schema_name, shard_id, epoch, sequence::text, true, pg_get_function_arguments(p.oid),
-        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
+        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END)
     FROM pg_proc AS p WHERE p.oid = adopted;
-    IF NOT FOUND THEN
+    IF commands IS NULL THEN
         RAISE undefined_function USING
             MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
             HINT = 'Call adopt_shard() again.';
     END IF;
+    EXECUTE commands;
 END $$;
 
 -- The command that puts the next_id() of a shard in the place of this function.
@@ -57,8 +58,8 @@ CREATE FUNCTION instaid_adopt._hold_position(schema_name text, sequence regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._lock_sequence(sequence);
-    PERFORM instaid._alter_sequence(c.relowner, sequence, 'START WITH 1 RESTART')
-    FROM instaid._sequence_state(sequence) AS s JOIN pg_class AS c ON c.oid = sequence
+    PERFORM instaid._alter_sequence(sequence, 'START WITH 1 RESTART')
+    FROM instaid._sequence_state(sequence) AS s
     WHERE s.last_value > 0
       AND COALESCE(s.issued_at, 'infinity') > clock_timestamp() + interval '1 day';
 END $$;

@@ -41,22 +41,23 @@ CREATE FUNCTION instaid_adopt._replace_next_id(
     schema_name text, shard_id integer, epoch timestamptz, adopted oid, sequence regclass,
     above bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    commands text;
 BEGIN
-    PERFORM instaid._alter_sequence(c.relowner, sequence,
-                                    'AS bigint INCREMENT BY 1 NO MINVALUE NO MAXVALUE START WITH 1'
-                                    ' RESTART NO CYCLE')
-    FROM pg_class AS c WHERE c.oid = sequence;
+    PERFORM instaid._alter_sequence(sequence, 'AS bigint INCREMENT BY 1 NO MINVALUE NO MAXVALUE'
+                                              ' START WITH 1 RESTART NO CYCLE');
     PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
         clock_timestamp() + interval '1 ms', epoch)), epoch);
-    PERFORM instaid._execute_as(p.proowner, instaid._declaration_commands(
+    commands := instaid._declaration_commands(
         schema_name, shard_id, epoch, sequence::text, true, pg_get_function_arguments(p.oid),
-        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
+        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END)
     FROM pg_proc AS p WHERE p.oid = adopted;
-    IF NOT FOUND THEN
+    IF commands IS NULL THEN
         RAISE undefined_function USING
             MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
             HINT = 'Call adopt_shard() again.';
     END IF;
+    EXECUTE commands;
 END $$;
 
 -- The command that puts the next_id() of a shard in the place of this function.
@@ -76,74 +77,90 @@ CREATE FUNCTION instaid_adopt._hold_position(schema_name text, sequence regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM instaid._lock_sequence(sequence);
-    PERFORM instaid._alter_sequence(c.relowner, sequence, 'START WITH 1 RESTART')
-    FROM instaid._sequence_state(sequence) AS s JOIN pg_class AS c ON c.oid = sequence
+    PERFORM instaid._alter_sequence(sequence, 'START WITH 1 RESTART')
+    FROM instaid._sequence_state(sequence) AS s
     WHERE s.last_value > 0
       AND COALESCE(s.issued_at, 'infinity') > clock_timestamp() + interval '1 day';
 END $$;
 
 ---- Reading a copy ----
 
--- Let a function that is about to be called find what its text names without a schema: in its own
--- search_path or its owner's, in its schema and in public.  Whoever can create functions and
--- operators there, or has done so, could have the caller run them: nextval(text) and
--- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets no
--- search_path: the names of its owner's and of superusers' objects are written out in its text.
-CREATE FUNCTION instaid_adopt._qualify_names(function oid) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+-- Where a copy that names no schemas finds its names: in its own search_path, or its owner's, its
+-- schema and, if that is not enough, public.  Refuse schemas where another role can put, or has
+-- put, functions, operators and casts that are called in place of PostgreSQL's: nextval(text) and
+-- %(bigint, integer) are better matches.
+CREATE FUNCTION instaid_adopt._search_path_of(function oid, own_path text, with_public boolean)
+    RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    main record;
-    definition text;
+    me CONSTANT oid := quote_ident(current_user)::regrole;
     path text[];
-    part record;
+    others text;
+    cures text;
 BEGIN
-    SELECT p.proowner::regrole AS owner, n.nspname, (
-               SELECT c FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%') AS own_path, (
-               SELECT c FROM pg_db_role_setting AS s CROSS JOIN LATERAL unnest(s.setconfig) AS c
-               WHERE s.setrole IN (p.proowner, 0) AND c LIKE 'search_path=%' AND s.setdatabase IN (
-                   0, (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()))
-               ORDER BY s.setrole = 0, s.setdatabase = 0 LIMIT 1) AS role_path INTO main
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function;
-    path := ARRAY(SELECT replace(COALESCE(m.name[1], lower(m.name[2])), '""', '"')
-                  FROM regexp_matches(substr(COALESCE(main.own_path, main.role_path), 13),
-                                      '"((?:[^"]|"")+)"|([^\s,"]+)', 'g')
-                       WITH ORDINALITY AS m (name, place)
-                  ORDER BY m.place) || ARRAY[main.nspname, pg_get_userbyid(main.owner), 'public'];
-    PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RESET search_path',
-                                                   instaid._signature(function)))
-    WHERE main.own_path IS NOT NULL;
-    definition := pg_get_functiondef(function);
-    FOR part IN
-        SELECT DISTINCT ON (o.is_function, o.relname)
-               replace(format('%I.%I', n.nspname, o.relname), '\', '\\') AS name, o.relkind,
-               regexp_replace(quote_ident(o.relname), '(\W)', '\\\1', 'g') AS pattern,
-               CASE WHEN quote_ident(o.relname) LIKE '"%' THEN 'g' ELSE 'gi' END AS flags
-        FROM (SELECT false, c.relname, c.relnamespace, c.relowner, c.relkind
-              FROM pg_class AS c
-              WHERE c.relkind IN ('S', 'r', 'p', 'v') AND c.relpersistence <> 't'
-              UNION ALL
-              SELECT true, p.proname, p.pronamespace, p.proowner, 'f' FROM pg_proc AS p)
-              AS o (is_function, relname, relnamespace, relowner, relkind)
-             JOIN pg_namespace AS n ON n.oid = o.relnamespace AND n.nspname = ANY (path)
-             JOIN pg_roles AS r ON r.oid = o.relowner
-        WHERE strpos(lower(definition), lower(o.relname)) > 0 AND n.nspname <> 'pg_catalog'
-          -- a name must not end the dollar quotes
-          AND (r.rolsuper OR r.oid = main.owner) AND strpos(n.nspname || o.relname, '$') = 0
-        ORDER BY o.is_function, o.relname, array_position(path, n.nspname::text)
-    LOOP
-        definition := CASE part.relkind
-            WHEN 'S' THEN regexp_replace(definition, format('''\s*%s\s*''', part.pattern),
-                                         quote_literal(replace(part.name, '\\', '\')), part.flags)
-            WHEN 'f' THEN regexp_replace(definition, format('(?<![\w$."])%s(?=\s*\()',
-                                                            part.pattern), part.name, part.flags)
-            ELSE regexp_replace(definition, format('(\m(?:FROM|JOIN|INSERT\s+INTO|UPDATE)\s+)'
-                                                   '%s(?![\w$.])', part.pattern),
-                                '\1' || part.name,
-                                part.flags || 'i') END;
-    END LOOP;
-    PERFORM instaid._execute_as(main.owner, definition)
-    WHERE definition <> pg_get_functiondef(function);
+    SELECT ARRAY(SELECT CASE m.name WHEN '$user' THEN current_user ELSE m.name END
+                 FROM (SELECT replace(COALESCE(m.name[1], lower(m.name[2])), '""', '"'), m.place
+                       FROM regexp_matches(substr(COALESCE(own_path, (
+                                SELECT c FROM pg_db_role_setting AS s
+                                     CROSS JOIN LATERAL unnest(s.setconfig) AS c
+                                WHERE s.setrole IN (p.proowner, 0) AND c LIKE 'search_path=%'
+                                  AND s.setdatabase IN (0, (
+                                          SELECT d.oid FROM pg_database AS d
+                                          WHERE d.datname = current_database()))
+                                ORDER BY s.setrole = 0, s.setdatabase = 0 LIMIT 1)), 13),
+                                '"((?:[^"]|"")+)"|([^\s,"]+)', 'g') WITH ORDINALITY
+                            AS m (name, place)) AS m (name, place) ORDER BY m.place)
+           || CASE WHEN own_path IS NULL THEN ARRAY[n.nspname, current_user] END
+           || CASE WHEN with_public THEN ARRAY['public'] END
+    INTO path FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE p.oid = function;
+    WITH place AS (
+        SELECT n.* FROM pg_namespace AS n
+        WHERE n.nspname = ANY (path) AND n.nspname <> 'pg_catalog'),
+    thing (class, oid, owner, schema) AS (
+        SELECT 'pg_proc'::regclass, p.oid, p.proowner, p.pronamespace FROM pg_proc AS p
+        UNION ALL
+        SELECT 'pg_operator'::regclass, o.oid, o.oprowner, o.oprnamespace FROM pg_operator AS o
+        UNION ALL
+        -- but for the row types of tables, and arrays
+        SELECT 'pg_type'::regclass, t.oid, t.typowner, t.typnamespace
+        FROM pg_type AS t LEFT JOIN pg_class AS c ON c.oid = t.typrelid
+        WHERE t.typelem = 0 AND COALESCE(c.relkind, 'c') = 'c'
+        UNION ALL
+        -- between types that the names can mean
+        SELECT 'pg_cast'::regclass, c.oid, p.proowner, s.typnamespace
+        FROM pg_cast AS c JOIN pg_proc AS p ON p.oid = c.castfunc
+             JOIN pg_type AS s ON s.oid = c.castsource JOIN pg_type AS t ON t.oid = c.casttarget
+        WHERE t.typnamespace IN (s.typnamespace, 'pg_catalog'::regnamespace))
+    SELECT string_agg(x.what, '; ' ORDER BY x.what), string_agg(DISTINCT x.cure, ' ')
+    INTO others, cures
+    FROM (SELECT format('schema %I belongs to %s', s.nspname, instaid._ruler(s.nspowner)), NULL
+          FROM place AS s WHERE NOT instaid._can_trust(me, s.nspowner)
+          UNION ALL
+          SELECT format('%s can create objects in schema %I', o.names, s.nspname),
+                 format('REVOKE CREATE ON SCHEMA %I FROM %s;', s.nspname, o.names)
+          FROM place AS s CROSS JOIN LATERAL instaid._others_with('CREATE', s.nspacl, s.nspowner,
+                                                                  me) AS o (names)
+          WHERE o.names IS NOT NULL
+          UNION ALL
+          (SELECT format('%s belongs to %I', pg_describe_object(t.class, t.oid, 0),
+                         pg_get_userbyid(t.owner)), NULL
+           FROM place AS s JOIN thing AS t ON t.schema = s.oid
+                                           OR t.class = 'pg_cast'::regclass
+                                              AND t.schema = 'pg_catalog'::regnamespace
+           WHERE NOT instaid._can_trust(me, t.owner) ORDER BY 1 LIMIT 20)) AS x (what, cure);
+    IF others IS NOT NULL THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('other roles could let %s call their code',
+                             instaid._signature(function)),
+            DETAIL = format('Its names have no schema, and %s.', others),
+            HINT = concat(cures || ' ', 'Drop what other roles have put there, or give it to a'
+                          ' superuser. Or write the schemas into the text of the function, and'
+                          ' RESET its search_path.');
+    END IF;
+    RETURN (SELECT string_agg(quote_ident(s.name), ', ' ORDER BY s.place)
+            FROM (SELECT p.name, min(p.place) FROM unnest(path) WITH ORDINALITY AS p (name, place)
+                  WHERE to_regnamespace(quote_ident(p.name)) IS NOT NULL
+                  GROUP BY p.name) AS s (name, place)) || ', pg_temp';
 END $$;
 
 -- The sequences that this transaction has taken values of.
@@ -156,29 +173,45 @@ CREATE FUNCTION instaid_adopt._used_sequences() RETURNS oid[]
               AND l.mode = 'RowExclusiveLock');
 
 -- The last value that this session has taken of a sequence; null if there is none.
-CREATE FUNCTION instaid_adopt._session_value(role regrole, sequence oid) RETURNS bigint
+CREATE FUNCTION instaid_adopt._session_value(sequence oid) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN instaid._execute_as(role, format('SELECT currval(%L)', sequence))::bigint;
+    RETURN currval(sequence);
 EXCEPTION WHEN object_not_in_prerequisite_state OR insufficient_privilege THEN
     RETURN NULL;
 END $$;
 
--- Call a copy as its owner, with the values of its default arguments: no function that another
--- role puts beside it is found in its place.
+-- Call a copy of the caller's, with the values of its default arguments, first as if all its names
+-- had a schema.
 CREATE FUNCTION instaid_adopt._call_copy(function oid, OUT result text)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    owner regrole;
-    needs_names boolean;
+    path text := 'pg_catalog, pg_temp';
+    tries integer := 0;
+    own_path CONSTANT text := (
+        SELECT c FROM pg_proc AS p CROSS JOIN LATERAL unnest(p.proconfig) AS c
+        WHERE p.oid = function AND c LIKE 'search_path=%');
     query text;
     said text;
 BEGIN
-    SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
-    INTO owner, needs_names FROM pg_proc AS p WHERE p.oid = function;
+    PERFORM instaid._check_owner(p.proowner, 'function', instaid._signature(p.oid))
+    FROM pg_proc AS p WHERE p.oid = function;
+    -- A SECURITY DEFINER function can be the caller.  Temporary tables are found by any path.
+    IF EXISTS (SELECT FROM pg_class AS c WHERE c.relnamespace = pg_my_temp_schema()
+                                           AND pg_get_userbyid(c.relowner) <> current_user)
+       OR EXISTS (SELECT FROM pg_type AS t WHERE t.typnamespace = pg_my_temp_schema()
+                                             AND pg_get_userbyid(t.typowner) <> current_user) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = 'another role has temporary objects in this session',
+            DETAIL = format('%s could use them.', instaid._signature(function)),
+            HINT = 'DISCARD TEMP, or connect again.';
+    END IF;
+    IF own_path IS NOT NULL THEN
+        path := instaid_adopt._search_path_of(function, own_path, false);
+        tries := 2;
+    END IF;
     LOOP
         BEGIN
-            PERFORM instaid_adopt._qualify_names(function) WHERE needs_names;
             -- in which a default can be the name of a sequence
             SELECT format('SELECT %I.%I(%s)', n.nspname, p.proname, (
                        SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
@@ -189,21 +222,23 @@ BEGIN
                        WHERE COALESCE(a.mode, 'i') IN ('i', 'b'))) INTO query
             FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
             WHERE p.oid = function;
-            result := instaid._execute_as(owner, query);
+            PERFORM set_config('search_path', path, true);
+            EXECUTE query INTO result;
+            -- also after a SET in the function, which lasts
+            PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
             RETURN;
         EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
                        OR invalid_schema_name THEN
-            IF needs_names THEN
+            tries := tries + 1;
+            IF tries > 2 THEN
                 RAISE invalid_parameter_value USING
                     MESSAGE = format('%s names what is not found: %s',
                                      instaid._signature(function), left(SQLERRM, 200)),
-                    DETAIL = 'Names without a schema are looked for in its own search_path or its'
-                             ' owner''s, its schema and public, among objects of its owner and of'
-                             ' superusers.',
+                    DETAIL = format('Names without a schema are looked for in %s.', path),
                     HINT = 'Correct its text, or write the schemas into it, and try again. To let'
                            ' it return IDs of a new shard: ' || instaid_adopt._replacing(function);
             END IF;
-            needs_names := true;
+            path := instaid_adopt._search_path_of(function, NULL, tries = 2);
         WHEN deadlock_detected OR lock_not_available OR serialization_failure THEN
             RAISE;
         WHEN OTHERS OR assert_failure THEN
@@ -213,8 +248,11 @@ BEGIN
                                  left(SQLERRM, 200)),
                 DETAIL = concat(format('Its SQLSTATE is %s.', SQLSTATE),
                                 ' It says: ' || left(NULLIF(said, ''), 500)),
-                HINT = 'Correct the function, and try again. To let it return IDs of a new shard: '
-                       || instaid_adopt._replacing(function);
+                HINT = COALESCE(
+                    'It depends on ' || instaid_adopt._session_reads(function) || ': write what'
+                    ' clients have there into its text, and try again.',
+                    'Correct the function, and try again. To let it return IDs of a new shard: '
+                    || instaid_adopt._replacing(function));
         END;
     END LOOP;
 END $$;
@@ -238,10 +276,8 @@ CREATE FUNCTION instaid_adopt._try_copy(function oid, OUT ids bigint[],
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET timezone = 'UTC' AS $$
 DECLARE
-    owner CONSTANT regrole := (SELECT p.proowner FROM pg_proc AS p WHERE p.oid = function);
     used oid[] := instaid_adopt._used_sequences();
     first bigint[];
-    part record;
 BEGIN
     -- its text can mean the time zone of its callers
     PERFORM set_config('timezone', s.reset_val, true) FROM pg_settings AS s
@@ -250,13 +286,13 @@ BEGIN
     made_at := clock_timestamp();
     used := COALESCE((SELECT array_agg(s) FROM unnest(instaid_adopt._used_sequences()) AS s
                       WHERE s <> ALL (used)), used);
-    first := ARRAY(SELECT instaid_adopt._session_value(owner, s) FROM unnest(used) AS s);
+    first := ARRAY(SELECT instaid_adopt._session_value(s) FROM unnest(used) AS s);
     ids[2] := instaid_adopt._call_copy(function)::bigint;
     -- if it also has a log with numbers of its own, the one whose low bits are in the IDs, and
     -- that counts for no column
-    SELECT u.sequence, c.relowner::regrole AS relowner INTO part
-    FROM unnest(used, first) AS u (sequence, first) JOIN pg_class AS c ON c.oid = u.sequence
-         CROSS JOIN LATERAL instaid_adopt._session_value(owner, u.sequence) AS l (last)
+    SELECT u.sequence INTO sequence
+    FROM unnest(used, first) AS u (sequence, first)
+         CROSS JOIN LATERAL instaid_adopt._session_value(u.sequence) AS l (last)
     WHERE l.last <> u.first
     ORDER BY ((instaid.decode(u.first)).sequence, (instaid.decode(l.last)).sequence)
              = ((instaid.decode(ids[1])).sequence, (instaid.decode(ids[2])).sequence) DESC,
@@ -264,7 +300,6 @@ BEGIN
         SELECT FROM pg_depend AS d
         WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = u.sequence
           AND d.classid = 'pg_attrdef'::regclass) LIMIT 1;
-    sequence := part.sequence;
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('%s takes no value of a sequence', instaid._signature(function)),
@@ -272,26 +307,17 @@ BEGIN
                             COALESCE(ids[2]::text, 'null')),
             HINT = 'Let its columns default to a new shard: create_shard(), adopt_column().';
     END IF;
-    PERFORM instaid._sequence_owner(function, sequence);
-    -- a superuser has the rights of all roles
-    IF part.relowner <> owner AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.oid = owner) THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('sequence %s belongs to another role', sequence),
-            DETAIL = format('Role %s could set it back, and a superuser owns the function %s.',
-                            part.relowner, instaid._signature(function)),
-            HINT = 'Give both to one owner.';
-    END IF;
+    PERFORM instaid._check_sequence(function, sequence, true);
     -- What is above the low bits of the sequence must not run into the shard ID.  Two calls in a
     -- row, and some rows, do not show it; values whose bits of the shard ID are all 0 or 1 do.
     BEGIN
         -- Citus refuses to alter a sequence that it knows
         PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
         FOR n IN 0 .. 1 LOOP
-            PERFORM instaid._execute_as(part.relowner, format(
-                'ALTER SEQUENCE %s RESTART %s', sequence, GREATEST(q.seqmin, LEAST(q.seqmax,
-                    instaid.make_id(instaid.default_epoch() + interval '2 ms',
-                                    n * instaid._max_shard_id(), 0)))))
-            FROM pg_sequence AS q WHERE q.seqrelid = sequence;
+            EXECUTE (SELECT format('ALTER SEQUENCE %s RESTART %s', sequence,
+                GREATEST(q.seqmin, LEAST(q.seqmax, instaid.make_id(
+                    instaid.default_epoch() + interval '2 ms', n * instaid._max_shard_id(), 0))))
+            FROM pg_sequence AS q WHERE q.seqrelid = sequence);
             ids := ids || instaid_adopt._call_copy(function)::bigint;
         END LOOP;
         RAISE SQLSTATE 'ID001';
@@ -563,12 +589,10 @@ CREATE FUNCTION instaid_adopt._number_of_rows(shard_ids integer[]) RETURNS integ
 
 ---- Adopting ----
 
--- Lock the tables whose defaults make IDs of functions, and find the largest ID in them, and the shard
--- IDs of the newest rows: in tables of the functions' owner, the schema's or a superuser, since
--- any role can write such a default.
+-- Lock the tables whose defaults make IDs of functions, and find the largest ID in them, and the
+-- shard IDs of the newest rows: in tables of the caller, since any role can write such a default.
 CREATE FUNCTION instaid_adopt._lock_tables_of(
-    schema oid, functions oid[], owner regrole, OUT largest bigint, OUT place text,
-    OUT shard_ids integer[])
+    schema oid, functions oid[], OUT largest bigint, OUT place text, OUT shard_ids integer[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     part record;
@@ -577,10 +601,8 @@ DECLARE
 BEGIN
     shard_ids := '{}';
     FOR part IN
-        SELECT c.oid::regclass AS relation, t.attname, c.relowner::regrole AS owner,
-               (o.rolsuper OR o.oid IN (_lock_tables_of.owner, n.nspowner))
-               AND pg_has_role(o.oid, 'USAGE')
-               AND (NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace))
+        SELECT c.oid::regclass AS relation, t.attname,
+               pg_get_userbyid(c.relowner) = current_user AND instaid._can_name(c.relnamespace)
                AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
                                WHERE h.owner <> c.relowner) AS is_ours,
                -- a domain has the output function of its base type
@@ -588,9 +610,9 @@ BEGIN
                    'int8out'::regproc, COALESCE(to_regproc('instaid.id_out'), 'int8out'))
                AS has_ids
         FROM instaid_adopt._columns_of(schema, functions) AS k
-             JOIN pg_class AS c ON c.oid = k.relid JOIN pg_roles AS o ON o.oid = c.relowner
+             JOIN pg_class AS c ON c.oid = k.relid
              JOIN pg_attribute AS t ON t.attrelid = k.relid AND t.attnum = k.attnum
-             JOIN pg_type AS y ON y.oid = t.atttypid JOIN pg_namespace AS n ON n.oid = schema
+             JOIN pg_type AS y ON y.oid = t.atttypid
         WHERE k.filled_by = 'default' AND c.relkind IN ('r', 'p', 'v')
           AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
     LOOP
@@ -598,15 +620,21 @@ BEGIN
             left_out := array_remove(left_out, part.relation) || part.relation;
             CONTINUE;
         END IF;
-        PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
-                                                       part.relation));
+        EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', part.relation);
+        -- it can have been given away, or got a child, meanwhile
+        IF EXISTS (SELECT FROM instaid._descendants(part.relation) AS h
+                   WHERE pg_get_userbyid(h.owner) <> current_user) THEN
+            RAISE serialization_failure USING
+                MESSAGE = format('table %s has changed its owner meanwhile', part.relation),
+                HINT = 'Try again.';
+        END IF;
         CONTINUE WHEN NOT part.has_ids;
-        seen := instaid._execute_as(part.owner, format(
+        EXECUTE format(
             -- An index gives them.  A value below a day after the epoch is no such ID.
             'SELECT ARRAY[max(r.id)] || array_agg(DISTINCT instaid.extract_shard_id(r.id)::bigint)'
             ' FILTER (WHERE r.id > instaid.make_id(instaid.default_epoch() + ''1 day'', 0, 0))'
             ' FROM (SELECT %1$I::bigint AS id FROM %2$s WHERE %1$I IS NOT NULL'
-            ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation))::bigint[];
+            ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation) INTO seen;
         shard_ids := shard_ids || seen[2:]::integer[];
         IF largest IS NULL OR seen[1] > largest THEN
             largest := seen[1];
@@ -621,18 +649,21 @@ BEGIN
     END IF;
 END $$;
 
--- Copies of the published function, and why one is not adopted, null if it is.  The first one of a
--- schema is next_id(), or becomes it.
+-- Copies of the published function in schemas LIKE a pattern that belong to the caller, or to
+-- roles that it is a member of; why one is not adopted, null if it is.  The first one of a schema
+-- is next_id(), or becomes it.
 CREATE FUNCTION instaid_adopt._found_copies(
-    OUT schema_name name, OUT object text, OUT function oid, OUT place bigint, OUT reason text)
+    pattern text, OUT schema_name name, OUT object text, OUT function oid, OUT owner regrole,
+    OUT is_own boolean, OUT place bigint, OUT reason text)
     RETURNS SETOF record LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off AS $$
     WITH copy AS (
-        SELECT n.nspname AS schema_name, c.object, p.oid AS function, p.proowner, p.pronargs,
-               p.proname, f.oid AS next_id, pg_get_userbyid(f.proowner) AS next_id_owner,
+        SELECT n.nspname AS schema_name, c.object, p.oid AS function, c.owner, p.pronargs,
+               p.proname, f.oid AS next_id, f.proowner AS next_id_owner,
+               pg_get_userbyid(c.owner) = current_user AS is_own,
                CASE WHEN p.oid IS NULL THEN 'is a default'
-                    WHEN pg_has_role(p.proowner, 'USAGE') IS NOT TRUE
-                    THEN format('belongs to %I', pg_get_userbyid(p.proowner))
+                    WHEN pg_get_userbyid(c.owner) <> current_user
+                    THEN format('belongs to %I', pg_get_userbyid(c.owner))
                     WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
                     THEN format('belongs to %I, and its schema to %s',
                                 pg_get_userbyid(p.proowner), instaid._ruler(n.nspowner))
@@ -644,28 +675,26 @@ CREATE FUNCTION instaid_adopt._found_copies(
                    SELECT FROM pg_proc AS o
                    WHERE o.proname = 'next_id' AND o.pronamespace = n.oid AND o.oid <> p.oid
                      AND o.pronargs = o.pronargdefaults) AS is_ambiguous
-        FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
+        FROM instaid._copies(pattern, current_user) AS c JOIN pg_namespace AS n ON n.oid = c.schema
              LEFT JOIN (SELECT s.schema_name, d.proowner AS owner
                         FROM instaid._list_shards() AS s JOIN pg_proc AS d ON d.oid = s.declaration)
                   AS s ON s.schema_name = n.nspname
              LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
              LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', ''))
-    SELECT c.schema_name, c.object, c.function, row_number() OVER w AS place,
+    SELECT c.schema_name, c.object, c.function, c.owner, c.is_own, row_number() OVER w,
            COALESCE(c.reason, CASE
                WHEN c.is_shard AND c.is_ambiguous
                THEN format('stands beside the next_id() of a shard, so that calls are ambiguous:'
                            ' DROP FUNCTION %s', c.object)
-               WHEN c.is_shard AND c.proowner <> c.shard_owner
+               WHEN c.is_shard AND c.owner <> c.shard_owner
                THEN 'stands beside the next_id() of a shard'
                WHEN c.is_shard THEN NULL
-               WHEN c.next_id_owner <> pg_get_userbyid(c.proowner)
-               THEN format('stands beside the next_id() of %I', c.next_id_owner)
-               -- any role can create copies in some schemas
-               WHEN c.next_id IS NULL AND min(c.proowner) OVER s < max(c.proowner) OVER s
-               THEN 'stands beside a copy of another owner' END) AS reason
+               WHEN c.next_id_owner <> c.owner
+               THEN format('stands beside the next_id() of %I',
+                           pg_get_userbyid(c.next_id_owner)) END)
     FROM copy AS c
-    WINDOW s AS (PARTITION BY c.schema_name, c.reason IS NULL),
-           w AS (s ORDER BY c.function = c.next_id DESC NULLS LAST, c.pronargs,
+    WINDOW w AS (PARTITION BY c.schema_name, c.reason IS NULL
+                 ORDER BY c.function = c.next_id DESC NULLS LAST, c.pronargs,
                  c.proname COLLATE "C")
 $$;
 
@@ -722,7 +751,7 @@ BEGIN
             MESSAGE = format('shard %I is frozen', schema_name),
             HINT = format('First: SELECT instaid.thaw_shard(%L);', schema_name);
     END IF;
-    taken := instaid_adopt._lock_tables_of(shard.schema, copies, shard.owner);
+    taken := instaid_adopt._lock_tables_of(shard.schema, copies);
     PERFORM instaid_adopt._check_clock(schema_name, shard.epoch, taken.largest, taken.place);
     FOREACH function IN ARRAY copies LOOP
         -- one that takes values of the sequence of this shard belongs to it
@@ -799,8 +828,11 @@ DECLARE
     other_use text;
     made text;  -- the name of the function that is made
     wrappers text[];
+    command text;
 BEGIN
     PERFORM instaid._check_read_committed('adopt_shard');
+    PERFORM instaid._check_owner(p.proowner, 'function', instaid._signature(p.oid))
+    FROM pg_proc AS p WHERE p.oid = ANY (functions);
     IF copies <> '{}' AND EXISTS (SELECT FROM instaid._find_shard(schema_name)) THEN
         SELECT a.* INTO shard_id, epoch
         FROM instaid_adopt._adopt_again(schema_name, copies, shard_id, epoch) AS a;
@@ -809,7 +841,7 @@ BEGIN
     -- refuses an epoch that is out of range
     PERFORM instaid.make_id(epoch, 0, 0, epoch),
             instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
-    SELECT p.proname, p.pronargs, p.proacl, p.proowner::regrole AS owner, n.oid AS schema INTO main
+    SELECT p.proname, p.pronargs, p.proacl, p.proowner AS owner, n.oid AS schema INTO main
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.oid = functions[1] AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
       AND NOT p.proretset;
@@ -826,8 +858,7 @@ BEGIN
                             'If a function of another name makes its IDs, rename it to next_id. ')
                    || 'If no function makes them, use create_shard() and adopt_column().';
     END IF;
-    PERFORM instaid._check_owner(main.owner, 'function', instaid._signature(functions[1]));
-    PERFORM instaid._check_ruler(main.owner, schema_name, functions[1]);
+    PERFORM instaid._check_ruler(schema_name, functions[1]);
     IF EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proname = 'next_id'
                                           AND p.pronargs > 0) THEN
         RAISE duplicate_function USING
@@ -841,7 +872,7 @@ BEGIN
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
     -- The tables' shards are locked, too, where they are visible.
     PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
-    taken := instaid_adopt._lock_tables_of(main.schema, functions, main.owner);
+    taken := instaid_adopt._lock_tables_of(main.schema, functions);
     -- while this waited, another session can have adopted the schema, or its owner changed it
     PERFORM instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
     IF (SELECT count(*) FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proowner = main.owner
@@ -985,78 +1016,100 @@ BEGIN
     -- Defaults follow the first function.
     IF next_id IS NULL THEN
         made := CASE main.pronargs WHEN 0 THEN main.proname ELSE 'next_id' END;
-        PERFORM instaid._execute_as(main.owner, CASE main.pronargs WHEN 0
+        EXECUTE CASE main.pronargs WHEN 0
             THEN format('ALTER FUNCTION %s RENAME TO next_id', instaid._signature(functions[1]))
             ELSE format('CREATE FUNCTION %I.next_id() RETURNS bigint LANGUAGE sql RETURN 0',
-                        schema_name) END);
+                        schema_name) END;
         next_id := instaid._find_function(schema_name, 'next_id', '');
     END IF;
     PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, next_id);
 
     -- so that a table can be dropped whose serial column had it
-    PERFORM instaid._execute_as(c.relowner, format('ALTER SEQUENCE %s OWNED BY NONE',
-                                                   sequences[1]))
-    FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.objid
-    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequences[1] AND d.deptype = 'a';
+    IF EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass
+               AND d.objid = sequences[1] AND d.deptype = 'a') THEN
+        EXECUTE format('ALTER SEQUENCE %s OWNED BY NONE', sequences[1]);
+    END IF;
     PERFORM instaid_adopt._replace_next_id(schema_name, shard_id, epoch, next_id, sequences[1],
                                      taken.largest);
 
     -- The others call it, and so does a function with the old name.
-    PERFORM instaid._execute_as(main.owner, w) FROM unnest(wrappers) AS w;
-    -- the function that was made has the rights of the one beside it
-    PERFORM instaid._execute_as(main.owner, concat(
-        format('REVOKE ALL ON FUNCTION %I.%I() FROM PUBLIC', schema_name, made),
-        format('; GRANT EXECUTE ON FUNCTION %I.%I() TO ', schema_name, made)
-        || instaid._others_with('EXECUTE', COALESCE(main.proacl, acldefault('f', main.owner)),
-                                main.owner))) WHERE made IS NOT NULL;
+    FOREACH command IN ARRAY wrappers LOOP
+        EXECUTE command;
+    END LOOP;
+    -- The function that was made has the rights of the one beside it.
+    IF made IS NOT NULL THEN
+        EXECUTE concat(
+            format('REVOKE ALL ON FUNCTION %I.%I() FROM PUBLIC', schema_name, made),
+            format('; GRANT EXECUTE ON FUNCTION %I.%I() TO ', schema_name, made)
+            || instaid._others_with('EXECUTE', COALESCE(
+                   main.proacl, acldefault('f', main.owner)), main.owner));
+    END IF;
     -- Who could take values of their sequences can take IDs.
-    PERFORM instaid._execute_as(CASE WHEN r LIKE '% ON SEQUENCE %' THEN q.relowner
-                                     ELSE main.owner END, format('GRANT %s TO %s', r, x.name))
-    FROM (SELECT DISTINCT a.grantee, CASE a.grantee WHEN 0 THEN 'PUBLIC'
-                                     ELSE a.grantee::regrole::text END AS name
-          FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
-          WHERE c.oid = ANY (sequences[2:]) AND a.grantee <> c.relowner
-            AND a.privilege_type IN ('USAGE', 'UPDATE')) AS x
-         JOIN pg_class AS q ON q.oid = sequences[1]
-         CROSS JOIN LATERAL instaid._missing_rights(x.grantee, schema_name, sequences[1]) AS r;
+    FOR command IN
+        SELECT format('GRANT %s TO %s', r, x.name)
+        FROM (SELECT DISTINCT a.grantee, CASE a.grantee WHEN 0 THEN 'PUBLIC'
+                                         ELSE a.grantee::regrole::text END AS name
+              FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+              WHERE c.oid = ANY (sequences[2:]) AND a.grantee <> c.relowner
+                AND a.privilege_type IN ('USAGE', 'UPDATE')) AS x
+             CROSS JOIN LATERAL instaid._missing_rights(x.grantee, schema_name, sequences[1]) AS r
+    LOOP
+        EXECUTE command;
+    END LOOP;
 END $$;
 
 CREATE FUNCTION instaid_adopt.adopt_shard(
     schema_name text, shard_id integer DEFAULT NULL, epoch timestamptz DEFAULT NULL,
     renumber boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    pattern CONSTANT text := regexp_replace(schema_name, '([\\%_])', '\\\1', 'g');
+    copies oid[];
 BEGIN
     PERFORM instaid_adopt._check_version();
     PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
         'schema_name', schema_name, 'renumber', renumber));
-    PERFORM instaid_adopt._adopt(schema_name, ARRAY(
-        SELECT c.function FROM instaid_adopt._found_copies() AS c
-        WHERE c.schema_name = adopt_shard.schema_name AND c.reason IS NULL ORDER BY c.place),
-        shard_id, epoch, renumber);
+    copies := ARRAY(SELECT c.function FROM instaid_adopt._found_copies(pattern) AS c
+                    WHERE c.reason IS NULL ORDER BY c.place);
+    IF copies = '{}' AND instaid._find_function(schema_name, 'next_id', '') IS NULL THEN
+        PERFORM instaid._check_owner(p.proowner, 'function', c.object)
+        FROM instaid_adopt._found_copies(pattern) AS c JOIN pg_proc AS p ON p.oid = c.function;
+    END IF;
+    PERFORM instaid_adopt._adopt(schema_name, copies, shard_id, epoch, renumber);
 END $$;
 COMMENT ON FUNCTION instaid_adopt.adopt_shard IS 'make a schema with copies of the published '
-'function a shard that continues above their IDs; needs the rights of the owners of all that it '
-'changes';
+'function a shard that continues above their IDs; only for the owner of all that it changes';
 
 -- The schemas with copies that the caller may adopt, and the copies of each.
 CREATE FUNCTION instaid_adopt._find_copies(pattern text, OUT schemas text[], OUT functions text[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    mine text;
     others text;
 BEGIN
-    WITH found AS MATERIALIZED (SELECT c.* FROM instaid_adopt._found_copies() AS c
-                                WHERE c.schema_name LIKE pattern)
+    WITH found AS MATERIALIZED (SELECT c.* FROM instaid_adopt._found_copies(pattern) AS c)
     SELECT COALESCE(array_agg(s.schema_name ORDER BY s.schema_name), '{}'),
            array_agg(s.functions ORDER BY s.schema_name), (
                SELECT string_agg(format('%s %s', f.object, f.reason), '; ' ORDER BY f.object)
-               FROM found AS f WHERE f.reason IS NOT NULL)
-    INTO schemas, functions, others
+               FROM found AS f WHERE f.reason IS NOT NULL AND f.is_own), (
+               SELECT string_agg(format('%s has %s: %s%s', o.owner, o.count, o.first,
+                                        CASE WHEN o.count > 1 THEN ', ...' END), E'\n'
+                                 ORDER BY o.owner)
+               FROM (SELECT f.owner::text, count(*), min(f.object) AS first
+                     FROM found AS f WHERE NOT f.is_own GROUP BY f.owner) AS o)
+    INTO schemas, functions, mine, others
     FROM (SELECT f.schema_name, array_agg(f.function ORDER BY f.place)::text
           FROM found AS f WHERE f.reason IS NULL GROUP BY f.schema_name)
          AS s (schema_name, functions);
+    IF mine IS NOT NULL THEN
+        RAISE WARNING 'copies of the published function are left' USING DETAIL = mine || '.',
+            HINT = 'instaid.audit() has their cures.';
+    END IF;
     IF others IS NOT NULL THEN
-        RAISE WARNING 'copies of the published function are left' USING DETAIL = others || '.',
-            HINT = 'Each owner can repeat the call. instaid.audit() has the cures of the others.';
+        RAISE WARNING 'copies of the published function belong to other roles'
+            USING DETAIL = others,
+            HINT = format('%s Then: CALL instaid_adopt.adopt_shards(%L);',
+                          instaid._how_to_be('each of them'), pattern);
     END IF;
 END $$;
 
@@ -1221,23 +1274,24 @@ CREATE FUNCTION instaid_adopt._create_shard_beside(
 DECLARE
     main record;
 BEGIN
-    SELECT p.proowner::regrole AS owner, n.nspname, p.proname, p.pronargs,
+    SELECT n.nspname, p.proname, p.pronargs,
            p.proname IN ('next_id', 'next_ids') AS is_in_the_way INTO main
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = copy;
     epoch := COALESCE(epoch, CASE
         WHEN (largest < instaid.min_id(clock_timestamp())) IS NOT FALSE
         THEN instaid.default_epoch() ELSE instaid_adopt._epoch_above(largest) END);
-    PERFORM instaid._execute_as(main.owner, format(
-        'ALTER FUNCTION %s RENAME TO old_%s', instaid._signature(copy), main.proname))
-    WHERE main.is_in_the_way;
-    PERFORM instaid._execute_as(main.owner, format(
-        'SELECT instaid.create_shard(%L, %s, %L, %L)', main.nspname, shard_id, epoch,
+    IF main.is_in_the_way THEN
+        EXECUTE format('ALTER FUNCTION %s RENAME TO old_%s', instaid._signature(copy),
+                       main.proname);
+    END IF;
+    PERFORM instaid.create_shard(
+        main.nspname, shard_id, epoch,
         CASE WHEN to_regclass(quote_ident(main.nspname) || '.table_id_seq') IS NULL
-             THEN 'table_id_seq' ELSE 'shard_id_seq' END));
+             THEN 'table_id_seq' ELSE 'shard_id_seq' END);
     -- next_id(text) and the like can stand beside the shard's
-    PERFORM instaid._execute_as(main.owner, format(
-        'ALTER FUNCTION %s RENAME TO %s', instaid._signature(copy), main.proname))
-    WHERE main.is_in_the_way AND main.pronargs > 0;
+    IF main.is_in_the_way AND main.pronargs > 0 THEN
+        EXECUTE format('ALTER FUNCTION %s RENAME TO %s', instaid._signature(copy), main.proname);
+    END IF;
 END $$;
 
 -- Locks of tables come first, as in _adopt().
@@ -1277,8 +1331,8 @@ BEGIN
             HINT = 'Write it anew, so that it calls next_id() of a shard.';
     END IF;
     PERFORM instaid._check_owner(main.owner, 'function', copy::text);
-    PERFORM instaid._check_ruler(main.owner, main.nspname, copy);
-    taken := instaid_adopt._lock_tables_of(main.schema, ARRAY[copy], main.owner);
+    PERFORM instaid._check_ruler(main.nspname, copy);
+    taken := instaid_adopt._lock_tables_of(main.schema, ARRAY[copy]);
     SELECT s.*, p.proowner::regrole AS owner INTO shard
     FROM instaid._find_shard(main.nspname) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
     -- next_id() would call itself
@@ -1359,7 +1413,7 @@ BEGIN
         -- the other copies of the schema need one that is not later than theirs
         known.epoch := LEAST(known.epoch, (
             SELECT min(e)
-            FROM instaid._copies AS c JOIN pg_proc AS p ON p.oid = c.objid
+            FROM instaid._copies() AS c JOIN pg_proc AS p ON p.oid = c.objid
                  CROSS JOIN LATERAL unnest(instaid_adopt._text_epochs(p.oid)) AS e
             WHERE c.classid = 'pg_proc'::regclass AND c.schema = main.schema
               AND p.proowner = main.owner AND e BETWEEN '1990-01-01 UTC' AND known.epoch));
@@ -1377,7 +1431,7 @@ BEGIN
     ELSIF largest IS NOT NULL AND NOT shard.frozen THEN
         PERFORM instaid.advance_past(shard.sequence, largest, shard.epoch);
     END IF;
-    PERFORM instaid._execute_as(main.owner, format(
+    EXECUTE format(
         'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE PARALLEL UNSAFE %s'
         ' RETURN %s%1$I.next_id(%7$s)', main.nspname,
         (SELECT p.proname FROM pg_proc AS p WHERE p.oid = copy), main.arguments, main.type,
@@ -1386,7 +1440,7 @@ BEGIN
              THEN format('%L || ', regexp_replace(returned, '\d+$', '')) END,
         -- the shard's own, which got its old text back
         CASE WHEN copy = instaid._find_function(main.nspname, 'next_id', '')
-             THEN format('%L::regclass', shard.sequence) END));
+             THEN format('%L::regclass', shard.sequence) END);
     RAISE NOTICE '% returns IDs of shard % now', copy, shard.shard_id
         USING DETAIL = format('The epoch is %s. The IDs end at %s.', shard.epoch,
                               instaid.extract_timestamp(-9223372036854775808, shard.epoch))
@@ -1421,8 +1475,8 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION instaid_adopt.replace_copy IS 'let a copy of the published function that '
-'cannot be adopted return the IDs of its schema''s shard, which is created with an epoch whose IDs '
-'are above its own; needs the rights of the owners of all that it changes';
+'cannot be adopted return the IDs of its schema''s shard, which is created with an epoch whose '
+'IDs are above its own; only for the owner of all that it changes';
 
 ---- Adopting columns ----
 
@@ -1491,12 +1545,13 @@ END;
 -- after that drop and create views, rules and triggers; those that lock the views; the other
 -- tables that are altered, the sizes of all, and what prevents it; why Citus does not change it.
 CREATE FUNCTION instaid_adopt._widening_plan(
-    table_name regclass, attnum smallint, owner regrole, OUT statements text[],
+    table_name regclass, attnum smallint, OUT statements text[],
     OUT removals text[], OUT creations text[], OUT locks text[], OUT other_tables text,
     OUT sizes text, OUT obstacles text, OUT of_citus text)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     SET jit = off AS $$
 DECLARE
+    owner CONSTANT oid := quote_ident(current_user)::regrole;
     kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
     tables_of_citus oid[];  -- their rows are elsewhere, mostly on other servers
     classes oid[];  -- of the objects that are dropped and created, in the order of creation
@@ -1569,7 +1624,7 @@ BEGIN
             WHEN k.oid IS NULL THEN ''
             WHEN k.relowner <> owner THEN format(' of %I', pg_get_userbyid(k.relowner))
             -- its owner could put another object in its place
-            WHEN s.rolsuper AND NOT instaid._is_superusers_schema(k.relnamespace)
+            WHEN NOT instaid._can_name(k.relnamespace)
                 THEN ' in a schema of another role'
             -- pg_get_viewdef() locks them
             WHEN EXISTS (SELECT FROM pg_rewrite AS w
@@ -1605,7 +1660,7 @@ BEGIN
                                    OR COALESCE(a.attstattarget, -1) <> -1
                                    OR a.attcompression <> '' OR a.attstorage <> y.typstorage))
                 THEN ', which cannot be created again as it is' END AS fault
-        FROM dependant AS t JOIN pg_roles AS s ON s.oid = owner
+        FROM dependant AS t
              LEFT JOIN pg_class AS c ON t.class = 'pg_class'::regclass AND c.oid = t.object
                                     AND c.relkind IN ('v', 'm', 'i')
              LEFT JOIN pg_index AS i ON i.indexrelid = c.oid
@@ -1631,13 +1686,13 @@ BEGIN
         -- another table in the place of a superuser's.
         SELECT n.name, format('table %s of %I%s', c.oid::regclass, pg_get_userbyid(c.relowner),
                               CASE WHEN c.relowner = owner THEN ' in a schema of another role' END)
-        FROM narrow AS n JOIN pg_roles AS s ON s.oid = owner
+        FROM narrow AS n
              LEFT JOIN pg_constraint AS k ON k.contype = 'f'
                        AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
                             OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
              JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
         WHERE c.relowner <> owner
-           OR s.rolsuper AND NOT instaid._is_superusers_schema(c.relnamespace))
+           OR NOT instaid._can_name(c.relnamespace))
     SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
                      ORDER BY t.attrelid),
            -- in the order of an INSERT: its table, and then the older ones that it refers to
@@ -1652,7 +1707,7 @@ BEGIN
            (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
             FROM obstacle AS o),
            -- readers lock a view before what it names
-           (SELECT array_agg(format('ALTER TABLE %s OWNER TO %s', r.relation, owner)
+           (SELECT array_agg(format('ALTER TABLE %s OWNER TO %I', r.relation, current_user)
                              ORDER BY r.level DESC, r.relation)
             FROM (SELECT r.relation, max(r.level) FROM recreated AS r
                   WHERE r.relation NOT IN (SELECT n.attrelid FROM narrow AS n)
@@ -1812,7 +1867,7 @@ BEGIN
             DETAIL = format('Its default is %s. The default of %s would replace it.',
                             other.default_text, main.name), HINT = 'Drop that default first.';
     END IF;
-    widening := instaid_adopt._widening_plan(table_name, main.attnum, main.owner);
+    widening := instaid_adopt._widening_plan(table_name, main.attnum);
     IF widening.of_citus IS NOT NULL AND main.default_text IS DISTINCT FROM main.new_default THEN
         RAISE feature_not_supported USING
             MESSAGE = format('Citus cannot change the default of column %s', main.name),
@@ -1830,18 +1885,20 @@ BEGIN
     statements := widening.locks || format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
                                            widening.other_tables || ', ', table_name);
     IF NOT dry_run THEN
-        PERFORM instaid._execute_as(main.owner, s.command) FROM unnest(statements) AS s (command);
+        FOREACH statement IN ARRAY statements LOOP
+            EXECUTE statement;
+        END LOOP;
         -- the locks can have waited for a change, even one that is in the way
+        PERFORM instaid._check_table_owner(table_name);
         IF (SELECT (p.statements, p.removals, p.creations, p.obstacles) IS DISTINCT FROM
                    (widening.statements, widening.removals, widening.creations, NULL)
-            FROM instaid_adopt._widening_plan(table_name, main.attnum, main.owner) AS p) THEN
+            FROM instaid_adopt._widening_plan(table_name, main.attnum) AS p) THEN
             RAISE serialization_failure USING
                 MESSAGE = format('what depends on %s has changed meanwhile', main.name),
                 HINT = 'Repeat the call.';
         END IF;
     END IF;
-    highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
-                                                 column_name, table_name))::bigint;
+    EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, table_name) INTO highest;
     next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
                         instaid.min_id(clock_timestamp(), shard.epoch));
     IF highest > next_id THEN
@@ -1930,12 +1987,15 @@ BEGIN
     END IF;
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;
-        PERFORM instaid._execute_as(main.owner, statement) WHERE NOT dry_run;
+        IF NOT dry_run THEN
+            EXECUTE statement;
+        END IF;
     END LOOP;
 END $$;
 COMMENT ON FUNCTION instaid_adopt.adopt_column IS 'make the next_id() of a shard the default of a '
 'serial, identity, integer or bigint column, which it widens with those that refer to it, and '
-'create views of them again; return the statements, which dry_run does not run; needs to own all';
+'create views of them again; return the statements, which dry_run does not run; only for the '
+'owner';
 
 ---- Rights ----
 

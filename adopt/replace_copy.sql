@@ -48,23 +48,24 @@ CREATE FUNCTION instaid_adopt._create_shard_beside(
 DECLARE
     main record;
 BEGIN
-    SELECT p.proowner::regrole AS owner, n.nspname, p.proname, p.pronargs,
+    SELECT n.nspname, p.proname, p.pronargs,
            p.proname IN ('next_id', 'next_ids') AS is_in_the_way INTO main
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = copy;
     epoch := COALESCE(epoch, CASE
         WHEN (largest < instaid.min_id(clock_timestamp())) IS NOT FALSE
         THEN instaid.default_epoch() ELSE instaid_adopt._epoch_above(largest) END);
-    PERFORM instaid._execute_as(main.owner, format(
-        'ALTER FUNCTION %s RENAME TO old_%s', instaid._signature(copy), main.proname))
-    WHERE main.is_in_the_way;
-    PERFORM instaid._execute_as(main.owner, format(
-        'SELECT instaid.create_shard(%L, %s, %L, %L)', main.nspname, shard_id, epoch,
+    IF main.is_in_the_way THEN
+        EXECUTE format('ALTER FUNCTION %s RENAME TO old_%s', instaid._signature(copy),
+                       main.proname);
+    END IF;
+    PERFORM instaid.create_shard(
+        main.nspname, shard_id, epoch,
         CASE WHEN to_regclass(quote_ident(main.nspname) || '.table_id_seq') IS NULL
-             THEN 'table_id_seq' ELSE 'shard_id_seq' END));
+             THEN 'table_id_seq' ELSE 'shard_id_seq' END);
     -- next_id(text) and the like can stand beside the shard's
-    PERFORM instaid._execute_as(main.owner, format(
-        'ALTER FUNCTION %s RENAME TO %s', instaid._signature(copy), main.proname))
-    WHERE main.is_in_the_way AND main.pronargs > 0;
+    IF main.is_in_the_way AND main.pronargs > 0 THEN
+        EXECUTE format('ALTER FUNCTION %s RENAME TO %s', instaid._signature(copy), main.proname);
+    END IF;
 END $$;
 
 -- Locks of tables come first, as in _adopt().
@@ -104,8 +105,8 @@ BEGIN
             HINT = 'Write it anew, so that it calls next_id() of a shard.';
     END IF;
     PERFORM instaid._check_owner(main.owner, 'function', copy::text);
-    PERFORM instaid._check_ruler(main.owner, main.nspname, copy);
-    taken := instaid_adopt._lock_tables_of(main.schema, ARRAY[copy], main.owner);
+    PERFORM instaid._check_ruler(main.nspname, copy);
+    taken := instaid_adopt._lock_tables_of(main.schema, ARRAY[copy]);
     SELECT s.*, p.proowner::regrole AS owner INTO shard
     FROM instaid._find_shard(main.nspname) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
     -- next_id() would call itself
@@ -186,7 +187,7 @@ BEGIN
         -- the other copies of the schema need one that is not later than theirs
         known.epoch := LEAST(known.epoch, (
             SELECT min(e)
-            FROM instaid._copies AS c JOIN pg_proc AS p ON p.oid = c.objid
+            FROM instaid._copies() AS c JOIN pg_proc AS p ON p.oid = c.objid
                  CROSS JOIN LATERAL unnest(instaid_adopt._text_epochs(p.oid)) AS e
             WHERE c.classid = 'pg_proc'::regclass AND c.schema = main.schema
               AND p.proowner = main.owner AND e BETWEEN '1990-01-01 UTC' AND known.epoch));
@@ -204,7 +205,7 @@ BEGIN
     ELSIF largest IS NOT NULL AND NOT shard.frozen THEN
         PERFORM instaid.advance_past(shard.sequence, largest, shard.epoch);
     END IF;
-    PERFORM instaid._execute_as(main.owner, format(
+    EXECUTE format(
         'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE PARALLEL UNSAFE %s'
         ' RETURN %s%1$I.next_id(%7$s)', main.nspname,
         (SELECT p.proname FROM pg_proc AS p WHERE p.oid = copy), main.arguments, main.type,
@@ -213,7 +214,7 @@ BEGIN
              THEN format('%L || ', regexp_replace(returned, '\d+$', '')) END,
         -- the shard's own, which got its old text back
         CASE WHEN copy = instaid._find_function(main.nspname, 'next_id', '')
-             THEN format('%L::regclass', shard.sequence) END));
+             THEN format('%L::regclass', shard.sequence) END);
     RAISE NOTICE '% returns IDs of shard % now', copy, shard.shard_id
         USING DETAIL = format('The epoch is %s. The IDs end at %s.', shard.epoch,
                               instaid.extract_timestamp(-9223372036854775808, shard.epoch))
@@ -248,5 +249,5 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION instaid_adopt.replace_copy IS 'let a copy of the published function that '
-'cannot be adopted return the IDs of its schema''s shard, which is created with an epoch whose IDs '
-'are above its own; needs the rights of the owners of all that it changes';
+'cannot be adopted return the IDs of its schema''s shard, which is created with an epoch whose '
+'IDs are above its own; only for the owner of all that it changes';

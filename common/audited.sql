@@ -47,26 +47,52 @@ CREATE OR REPLACE VIEW instaid._sources AS
                           AND p.prosrc ~* $re$\mnextval\M$re$
                      ELSE true END) AS f;
 
--- Copies of the published function.  A copy calls nextval(), reads a clock and shifts to the left.
-CREATE OR REPLACE VIEW instaid._copies AS
+-- Copies of the published function: all, or those in schemas LIKE a pattern that belong to a role,
+-- or to roles that it is a member of, whose texts alone are then read.
+-- A copy calls nextval(), reads a clock and shifts to the left.
+CREATE OR REPLACE FUNCTION instaid._copies(
+    pattern text DEFAULT '%', member name DEFAULT NULL, OUT classid oid, OUT objid oid,
+    OUT schema oid, OUT owner oid, OUT object text)
+    RETURNS SETOF record LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 100
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
+BEGIN ATOMIC
     -- The text of functions.  A string becomes a quote; a comment, and all between the first and
     -- the last dollar quotes, which often makes functions, a space.  What is open ends with the
     -- text.  Dollar quotes keep backslashes whatever standard_conforming_strings is.
-    WITH source AS MATERIALIZED (
-        SELECT p.oid, regexp_replace(p.text, $re$(?x)
+    WITH place AS MATERIALIZED (
+        SELECT n.oid FROM pg_namespace AS n
+        WHERE n.nspname LIKE pattern
+          -- neither the SQL edition, of which this can be another version, nor PostgreSQL
+          AND n.nspname !~ '^(pg_|information_schema$|instaid(_sql|_adopt|$))'),
+    source AS MATERIALIZED (
+        SELECT p.oid, regexp_replace(p.prosrc, $re$(?x)
                    \mE(') (?:[^'\\]|\\.)* '? | (') [^']* '? | --[^\n\r]*
                    | /\*(?:[^*]|\*+[^*/])*(?:\*+/)? | \$\w*\$ .* \$\w*\$$re$,
                    $re$\1\2 $re$, 'gi') AS code
-        FROM instaid._sources AS p WHERE p.is_read),
+        FROM pg_proc AS p
+        WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
+                                     WHERE l.lanname IN ('sql', 'plpgsql')))
+          AND CASE WHEN NOT p.pronamespace = ANY (ARRAY(SELECT s.oid FROM place AS s)) THEN false
+                   WHEN member IS NULL
+                   THEN p.oid IN (SELECT s.oid FROM instaid._sources AS s WHERE s.is_read)
+                   WHEN pg_has_role(member, p.proowner, 'MEMBER')
+                        AND octet_length(p.prosrc) < 100000
+                   THEN strpos(p.prosrc, 'instaid_sql._') = 0 AND p.prosrc ~* $re$\mnextval\M$re$
+              END),
     -- What is parsed, and depends on a sequence.  pg_depend has no functions and operators of
     -- pg_catalog.
     parsed AS (
         SELECT t.classid, t.objid, t.tree
-        FROM (SELECT 'pg_proc'::regclass::oid, p.oid, p.prosqlbody::text FROM pg_proc AS p
+        FROM (SELECT 'pg_proc'::regclass::oid, p.oid, p.pronamespace, p.proowner,
+                     p.prosqlbody::text
+              FROM pg_proc AS p
               UNION ALL
-              SELECT 'pg_attrdef'::regclass::oid, a.oid, a.adbin::text FROM pg_attrdef AS a)
-             AS t (classid, objid, tree)
-        WHERE octet_length(t.tree) < 1000000 AND (t.classid, t.objid) IN (
+              SELECT 'pg_attrdef'::regclass::oid, a.oid, c.relnamespace, c.relowner, a.adbin::text
+              FROM pg_attrdef AS a JOIN pg_class AS c ON c.oid = a.adrelid)
+             AS t (classid, objid, schema, owner, tree)
+        WHERE t.schema IN (SELECT s.oid FROM place AS s)
+          AND (member IS NULL OR pg_has_role(member, t.owner, 'MEMBER'))
+          AND octet_length(t.tree) < 1000000 AND (t.classid, t.objid) IN (
             SELECT d.classid, d.objid
             FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
             WHERE d.refclassid = 'pg_class'::regclass)),
@@ -88,19 +114,19 @@ CREATE OR REPLACE VIEW instaid._copies AS
           AND p.tree ~ (SELECT string_agg(format(':opno %s ', o.oid), '|') FROM pg_operator AS o
                         WHERE o.oprnamespace = 'pg_catalog'::regnamespace
                           AND o.oprname IN ('<<', '%', '^')))
-    SELECT c.classid, c.objid, p.pronamespace AS schema,
-           format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)) AS object
+    SELECT c.classid, c.objid, p.pronamespace, p.proowner,
+           format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes))
     FROM copy AS c JOIN pg_proc AS p ON p.oid = c.objid
          JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    -- neither the SQL edition, of which this can be another version, nor other extensions
+    -- not of extensions
     WHERE c.classid = 'pg_proc'::regclass
-      AND n.nspname !~ '^(pg_|information_schema$|instaid(_sql|$))'
       AND NOT EXISTS (SELECT FROM pg_depend AS e WHERE e.classid = c.classid AND e.objid = c.objid
                                                    AND e.deptype = 'e')
     UNION ALL
-    SELECT c.classid, c.objid, d.schema, d.name
+    SELECT c.classid, c.objid, d.schema, d.owner, d.name
     FROM copy AS c JOIN instaid._defaults AS d ON d.oid = c.objid
     WHERE c.classid = 'pg_attrdef'::regclass AND NOT d.is_partition;
+END;
 
 -- The shards of this database.  has_sequence: any role may declare a shard with a sequence that it
 -- has no rights on.  expires_at is the time of the first ID that would be negative.

@@ -27,14 +27,33 @@ BEGIN
     END IF;
 END $$;
 
--- Refuse a caller who does not have the rights of the owner of an object.
-CREATE OR REPLACE FUNCTION instaid._check_owner(owner regrole, kind text, object text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+-- How to become the owner of an object.  In a superuser's session, SET ROLE is no wall: the code
+-- of that role could RESET it.  The role that logged in is the one that pg_stat_activity shows.
+CREATE OR REPLACE FUNCTION instaid._how_to_be(role text) RETURNS text
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    RETURN CASE
+        WHEN role = 'pg_database_owner'
+        THEN 'SET ROLE pg_database_owner; as the owner of the database.'
+        WHEN EXISTS (SELECT FROM pg_roles AS r
+                     WHERE r.rolsuper AND (r.rolname = session_user OR r.oid IN (
+                         SELECT a.usesysid FROM pg_stat_get_activity(pg_backend_pid()) AS a)))
+        THEN format('Connect as %s. SET ROLE is not enough: its code could RESET it.', role)
+        ELSE format('Connect as %s, or SET ROLE %1$s; if you trust it, and all whose code its'
+                    ' tables run.', role) END;
+
+-- Refuse a caller who does not own an object, even if it is a member of the owner or a superuser:
+-- a function, and the CHECKs, indexes and triggers of a table, are code of the owner, which runs
+-- with the rights of the caller.
+CREATE OR REPLACE FUNCTION instaid._check_owner(owner oid, kind text, object text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    AS $$
 BEGIN
-    IF NOT pg_has_role(owner, 'USAGE') THEN
+    IF pg_get_userbyid(owner) <> current_user THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('must be owner of %s %s', kind, object),
-            DETAIL = format('Its owner is %s.', owner);
+            DETAIL = format('It belongs to role %I, and its code would run with the rights of %I.',
+                            pg_get_userbyid(owner), current_user),
+            HINT = instaid._how_to_be(quote_ident(pg_get_userbyid(owner)));
     END IF;
 END $$;
 
@@ -55,15 +74,6 @@ CREATE OR REPLACE FUNCTION instaid._signature(function oid) RETURNS text
             FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
             WHERE p.oid = function);
 
--- Whether a schema belongs to a superuser, or to the owner of the database, who is one.
--- A role that is not a superuser can put other objects in place of those in its schema.
-CREATE OR REPLACE FUNCTION instaid._is_superusers_schema(schema oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-    RETURN (SELECT o.rolsuper OR o.rolname = 'pg_database_owner' AND d.rolsuper
-            FROM pg_namespace AS n JOIN pg_roles AS o ON o.oid = n.nspowner
-                 JOIN pg_database AS b ON b.datname = current_database()
-                 JOIN pg_roles AS d ON d.oid = b.datdba WHERE n.oid = schema);
-
 -- The role of an owner.  That of pg_database_owner, which nobody can log in as, is its member.
 CREATE OR REPLACE FUNCTION instaid._ruler(owner oid) RETURNS regrole
     LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -78,6 +88,14 @@ CREATE OR REPLACE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boole
     RETURN (SELECT pg_has_role(r, role, 'USAGE') OR r = i.nspowner
             FROM pg_namespace AS i CROSS JOIN instaid._ruler(owner) AS r
             WHERE i.nspname = 'instaid');
+
+-- Whether the caller may name objects in a schema: its owner can put other objects in their place,
+-- which matters to superusers, and to others as much as with each statement of theirs.
+CREATE OR REPLACE FUNCTION instaid._can_name(schema oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT NOT r.rolsuper OR instaid._can_trust(r.oid, n.nspowner)
+            FROM pg_namespace AS n JOIN pg_roles AS r ON r.rolname = current_user
+            WHERE n.oid = schema);
 
 -- The roles that default privileges can give rights on new objects of the caller.
 CREATE OR REPLACE FUNCTION instaid._default_grantees() RETURNS text

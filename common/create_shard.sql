@@ -11,16 +11,16 @@ BEGIN ATOMIC
              n < (SELECT max(s.shard_id) FROM instaid._list_shards() AS s), n LIMIT 1;
 END;
 
--- Refuse a schema whose owner could put another function in place of one that a role has there, or
--- would create.
-CREATE OR REPLACE FUNCTION instaid._check_ruler(role regrole, schema_name text, function oid)
+-- Refuse a schema whose owner could put another function in place of one that the caller has
+-- there, or would create.
+CREATE OR REPLACE FUNCTION instaid._check_ruler(schema_name text, function oid)
     RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner CONSTANT regrole := (SELECT instaid._ruler(n.nspowner) FROM pg_namespace AS n
                                WHERE n.nspname = schema_name);
 BEGIN
-    IF NOT instaid._can_trust(role, owner) THEN
+    IF NOT instaid._can_trust(quote_ident(current_user)::regrole, owner) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('schema %I belongs to another role', schema_name),
             DETAIL = format('Role %s, its owner, could put other functions there.', owner),
@@ -32,10 +32,12 @@ BEGIN
     END IF;
 END $$;
 
--- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
--- name any sequence, or the caller does not have the rights of that role.  Refuse a MINVALUE above
--- 1, too: Citus gives such a range to each worker's copy, which would issue values of another.
-CREATE OR REPLACE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
+-- Refuse a sequence of a shard if the owner of a function of the shard, which can name any
+-- sequence, or the caller does not have the rights of its owner.  To call that function, the
+-- caller must own both.  Refuse a MINVALUE above 1, too: Citus gives such a range to each worker's
+-- copy, which would issue values of another.
+CREATE OR REPLACE FUNCTION instaid._check_sequence(function oid, sequence regclass,
+                                                   is_called boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
@@ -48,25 +50,29 @@ BEGIN
         RAISE wrong_object_type USING
             MESSAGE = format('%s cannot be the sequence of a shard', sequence),
             DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.';
-    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
+    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE
+          OR is_called AND main.proowner <> main.relowner THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('sequence %s does not belong to the owner of shard %I',
                              sequence, main.nspname),
             DETAIL = format('Role %I owns it, and role %I owns the function %s().',
                             pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
-                            main.proname), HINT = 'Give both to one owner.';
-    END IF;
-    PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
-    IF main.seqmin > 1 THEN
+                            main.proname),
+            HINT = format('Give both to one owner: ALTER SEQUENCE %s OWNER TO %I;', sequence,
+                          pg_get_userbyid(main.proowner));
+    ELSIF NOT pg_has_role(main.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', sequence),
+            DETAIL = format('Its owner is %I.', pg_get_userbyid(main.relowner));
+    ELSIF main.seqmin > 1 THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
             DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
             HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.'
-                   || CASE main.proname WHEN 'next_ids' THEN '' ELSE ' If another shard has it: '
-                           || format('SELECT instaid_adopt.replace_copy(%L, %s);',
-                                  instaid._signature(function), instaid._free_shard_id(true)) END;
+                   || CASE main.proname WHEN 'next_ids' THEN '' ELSE format(
+                          ' If another shard has it: SELECT instaid_adopt.replace_copy(%L, %s);',
+                          instaid._signature(function), instaid._free_shard_id(true)) END;
     END IF;
-    RETURN main.relowner;
 END $$;
 
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
@@ -103,9 +109,8 @@ BEGIN
                           extract(year FROM default_ends_at));
     END IF;
 
-    PERFORM instaid._check_ruler(r.oid, schema_name, adopted) FROM pg_roles AS r
-    WHERE r.rolsuper AND r.rolname = COALESCE((SELECT pg_get_userbyid(p.proowner) FROM pg_proc AS p
-                                               WHERE p.oid = adopted), current_user);
+    PERFORM instaid._check_ruler(schema_name, adopted) FROM pg_roles AS r
+    WHERE r.rolsuper AND r.rolname = current_user;
 
     -- Two sessions cannot both find a shard ID free: one of them fails.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);

@@ -69,7 +69,7 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                   FROM generate_series(0, instaid._max_shard_id()) AS n
                   WHERE n NOT IN (SELECT s.shard_id FROM shard AS s))[
                      dense_rank() OVER (ORDER BY c.schema)] AS free
-          FROM instaid._copies AS c) AS c
+          FROM instaid._copies() AS c) AS c
          JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
          LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', '')
@@ -271,7 +271,7 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
            format('role %s can insert, and cannot take IDs', x.name),
            -- any role can name the shard of another one in a default
            CASE WHEN bool_and(pg_has_role(i.owner, s.owner, 'USAGE'))
-                THEN string_agg(format('GRANT %s TO %s;', r, x.name), ' ' ORDER BY r)
+                THEN string_agg(DISTINCT format('GRANT %s TO %s;', r, x.name), ' ')
                 ELSE '-- If this role may take IDs of the shard, grant it USAGE on the schema and'
                      ' the sequence.' END
     FROM id_column AS i JOIN shard AS s ON s.schema = i.maker AND NOT s.frozen

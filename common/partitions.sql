@@ -1,18 +1,16 @@
 ---- Partitions ----
 
--- Refuse a caller without the rights of the owner of a table, and a superuser's table whose place
--- the owner of its schema could give to another one before a command that names it.
+-- Refuse a caller who does not own a table, and a superuser's table whose place the owner of its
+-- schema could give to another one before a command that names it.
 CREATE OR REPLACE FUNCTION instaid._check_table_owner(relation regclass) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     main record;
 BEGIN
-    SELECT o.oid::regrole AS owner, n.nspname, n.nspowner::regrole AS schema_owner,
-           o.rolsuper AND NOT instaid._is_superusers_schema(n.oid) AS can_be_replaced INTO main
-    FROM pg_class AS c JOIN pg_roles AS o ON o.oid = c.relowner
-         JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
-    PERFORM instaid._check_owner(main.owner, 'table', relation::text);
-    IF main.can_be_replaced THEN
+    SELECT c.relowner, n.oid, n.nspname, n.nspowner::regrole AS schema_owner INTO main
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation;
+    PERFORM instaid._check_owner(main.relowner, 'table', relation::text);
+    IF NOT instaid._can_name(main.oid) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('table %s belongs to a superuser, and its schema does not', relation),
             DETAIL = format('Role %s, which owns schema %I, could put another table in its place'
@@ -82,6 +80,7 @@ DECLARE
     part record;
     other record;
     name text;
+    has_rows boolean := false;
 BEGIN
     PERFORM instaid._check_no_nulls('create_partitions', json_build_object(
         'parent', parent, 'from_time', from_time, 'to_time', to_time, 'step', step,
@@ -128,10 +127,10 @@ BEGIN
              AND step = date_trunc('second', step) THEN 'YYYYMMDD_HH24MISS'
         ELSE 'YYYYMMDD_HH24MISSUS' END;
 
-    -- Two sessions cannot both find a partition missing: one waits for the other.  All that
-    -- follows runs as the owner: an index can hold code that runs when the table is read.
-    PERFORM instaid._execute_as(main.owner, format(
-        'LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent));
+    -- Two sessions cannot both find a partition missing: one waits for the other.
+    EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent);
+    -- it can have another owner now
+    PERFORM instaid._check_table_owner(parent);
     FOR part IN
         SELECT s.since, s.until, i.first_id, i.end_id,
                (SELECT NULLIF(p.partdefid, 0)::regclass FROM pg_partitioned_table AS p
@@ -180,10 +179,12 @@ BEGIN
                                 part.since, part.until, other.from_time, other.to_time),
                 HINT = 'Choose from_time and step so that a step begins where that one ends.';
         END IF;
-        IF part.default_partition IS NOT NULL AND instaid._execute_as(main.owner, format(
-               'SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %L AND %s)',
-               part.default_partition, main.attname, part.first_id,
-               COALESCE(part.end_id - 1, 9223372036854775807)))::boolean THEN
+        IF part.default_partition IS NOT NULL THEN
+            EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE %I BETWEEN %L AND %s)',
+                           part.default_partition, main.attname, part.first_id,
+                           COALESCE(part.end_id - 1, 9223372036854775807)) INTO has_rows;
+        END IF;
+        IF has_rows THEN
             RAISE check_violation USING
                 MESSAGE = format('default partition %s has rows from %s to %s',
                                  part.default_partition, part.since, part.until),
@@ -191,12 +192,12 @@ BEGIN
                 HINT = 'Let its owner detach the default partition, create the others, and insert'
                        ' its rows into the table.';
         END IF;
-        PERFORM instaid._execute_as(main.owner, format(
+        EXECUTE format(
             'CREATE TABLE %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s)', name, parent,
             COALESCE(quote_literal(part.first_id), 'MAXVALUE'),
-            COALESCE(quote_literal(part.end_id), 'MAXVALUE')));
+            COALESCE(quote_literal(part.end_id), 'MAXVALUE'));
         RETURN NEXT name::regclass;
     END LOOP;
 END $$;
 COMMENT ON FUNCTION instaid.create_partitions IS 'create and return the missing partitions of a '
-'table by range of its IDs, one for each step, up to 1000; needs the rights of the owner';
+'table by range of its IDs, one for each step, up to 1000; only for the owner';

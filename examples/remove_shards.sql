@@ -3,7 +3,8 @@
 -- Columns with IDs go on without instaid, in both editions, as docs/operations.md describes: they
 -- count on with the sequences of their shards, and the functions of the shards go, with those that
 -- do nothing but call next_id(), as adopt_shard() leaves them.  Nothing is dropped that something
--- still uses, and no column.  Run it with psql.
+-- still uses, and no column.  Run it with psql, as each owner of tables and shards: what belongs to
+-- others stays, and is listed at the end.
 
 \set ON_ERROR_STOP on
 SET lock_timeout = '5 s';
@@ -14,11 +15,10 @@ CREATE OR REPLACE FUNCTION pg_temp.plain_columns(relation oid) RETURNS void
     SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 BEGIN
     PERFORM instaid._check_table_owner(relation);
-    PERFORM instaid._execute_as(c.relowner, format('ALTER TABLE %s %s', relation::regclass, (
+    EXECUTE format('ALTER TABLE %s %s', relation::regclass, (
         SELECT string_agg(format('ALTER %I TYPE bigint', a.attname), ', ') FROM pg_attribute AS a
         WHERE a.attrelid = relation AND a.atttypid = to_regtype('instaid.id')
-          AND a.attnum > 0)))
-    FROM pg_class AS c WHERE c.oid = relation;
+          AND a.attnum > 0));
 END $$;
 
 -- The columns of one shard.  Tables are locked before its sequences, as by an INSERT.
@@ -29,30 +29,36 @@ AS $$
 DECLARE
     shard record;
     part record;
+    other record;
+    value bigint;
     largest bigint;
     users text;
+    command text;
 BEGIN
-    SELECT p.pronamespace AS schema, p.proowner::regrole AS owner, s.sequence, s.frozen INTO shard
+    SELECT p.pronamespace AS schema, p.proowner AS owner, s.sequence, s.frozen INTO shard
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
     WHERE s.schema_name = remove_shard.schema_name;
+    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
     IF shard.frozen THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('shard %I is frozen', schema_name),
             HINT = format('If it was not moved: SELECT instaid.thaw_shard(%L);', schema_name);
     END IF;
-    CREATE TEMPORARY TABLE columns (relid oid, owner regrole, table_name text, column_name text,
+    CREATE TEMPORARY TABLE columns (relid oid, table_name text, column_name text,
                                     sequence oid) ON COMMIT DROP;
     -- What other roles default to its next_id(), or inherit, keeps the functions: DROP names it
     -- below.  To read a child can call functions of its owner.
     INSERT INTO pg_temp.columns
-    SELECT i.relid, i.owner, i.table_name, i.column_name, COALESCE(i.sequence, shard.sequence)
+    SELECT i.relid, i.table_name, i.column_name, COALESCE(i.sequence, shard.sequence)
     FROM instaid._id_columns AS i
     WHERE i.maker = shard.schema AND i.owner = shard.owner AND NOT i.is_partition
       AND NOT EXISTS (SELECT FROM instaid._descendants(i.relid) AS d WHERE d.owner <> i.owner);
-    PERFORM instaid._check_table_owner(c.relid), instaid._execute_as(
-        c.owner, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', c.table_name))
-    FROM (SELECT DISTINCT c.relid, c.owner, c.table_name FROM pg_temp.columns AS c
-          ORDER BY c.relid) AS c;
+    FOR part IN SELECT DISTINCT c.relid, c.table_name FROM pg_temp.columns AS c ORDER BY c.relid
+    LOOP
+        PERFORM instaid._check_table_owner(part.relid);
+        EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', part.table_name);
+        PERFORM instaid._check_table_owner(d.relid) FROM instaid._descendants(part.relid) AS d;
+    END LOOP;
     SELECT c.table_name, c.column_name, t.oid::regtype AS type,
            pg_get_expr(d.adbin, d.adrelid) AS default_text INTO part
     FROM pg_temp.columns AS c JOIN pg_attrdef AS d ON d.adrelid = c.relid
@@ -68,32 +74,41 @@ BEGIN
                           ' its IDs: ALTER TABLE %s ALTER %s SET DEFAULT ...;', part.table_name,
                           part.column_name);
     END IF;
-    -- As the owner of the shard: any role can let a default pass a sequence of another one.
     FOR part IN SELECT DISTINCT c.sequence::regclass AS name FROM pg_temp.columns AS c
     LOOP
-        SELECT max(instaid._execute_as(c.owner, format('SELECT max(%s) FROM %s', c.column_name,
-                                                       c.table_name))::bigint) INTO largest
-        FROM pg_temp.columns AS c WHERE c.sequence = part.name;
+        PERFORM instaid._check_owner(c.relowner, 'sequence', part.name::text)
+        FROM pg_class AS c WHERE c.oid = part.name;
+        largest := NULL;
+        FOR other IN SELECT c.* FROM pg_temp.columns AS c WHERE c.sequence = part.name
+        LOOP
+            EXECUTE format('SELECT max(%s)::bigint FROM %s', other.column_name, other.table_name)
+            INTO value;
+            largest := GREATEST(largest, value);
+        END LOOP;
         -- unlike setval(), it is undone if a later step fails
-        PERFORM instaid._execute_as(shard.owner, format(
-            'ALTER SEQUENCE %s RESTART WITH %s', part.name,
-            GREATEST(largest, pg_sequence_last_value(part.name)) + 1))
-        WHERE largest IS NOT NULL;
+        IF largest IS NOT NULL THEN
+            EXECUTE format('ALTER SEQUENCE %s RESTART WITH %s', part.name,
+                           GREATEST(largest, pg_sequence_last_value(part.name)) + 1);
+        END IF;
         -- who could take IDs can count on
-        PERFORM instaid._execute_as(shard.owner, format('GRANT USAGE ON SEQUENCE %s TO %s',
-            part.name, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END))
-        FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
-        WHERE p.pronamespace = shard.schema AND p.proname = 'next_id' AND p.prosecdef
-          AND x.grantee <> p.proowner;
+        FOR command IN
+            SELECT format('GRANT USAGE ON SEQUENCE %s TO %s', part.name,
+                          CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END)
+            FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
+            WHERE p.pronamespace = shard.schema AND p.proname = 'next_id' AND p.prosecdef
+              AND x.grantee <> p.proowner
+        LOOP
+            EXECUTE command;
+        END LOOP;
     END LOOP;
-    PERFORM instaid._execute_as(c.owner, format('ALTER TABLE %s ALTER %s SET DEFAULT nextval(%L)',
-                                                c.table_name, c.column_name,
-                                                c.sequence::regclass))
-    FROM pg_temp.columns AS c;
+    FOR part IN SELECT c.* FROM pg_temp.columns AS c LOOP
+        EXECUTE format('ALTER TABLE %s ALTER %s SET DEFAULT nextval(%L)', part.table_name,
+                       part.column_name, part.sequence::regclass);
+    END LOOP;
     BEGIN
-        PERFORM instaid._execute_as(shard.owner, format('DROP FUNCTION %s', string_agg(
+        SELECT format('DROP FUNCTION %s', string_agg(
             format('%I.%I(%s)', schema_name, p.proname, pg_get_function_identity_arguments(p.oid)),
-            ', ')))
+            ', ')) INTO command
         FROM pg_proc AS p
         WHERE p.pronamespace = shard.schema AND p.proowner = shard.owner
           AND (p.proname = 'next_id' AND p.pronargs = 0 OR p.proname IN ('next_id', 'next_ids')
@@ -103,26 +118,36 @@ BEGIN
                -- of adopt_shard() and replace_copy()
                OR replace(pg_get_function_sqlbody(p.oid), format('%I.next_id()', schema_name), '')
                   ~ '^RETURN (CASE\s+WHEN .* THEN\s+ELSE NULL::bigint\s+END)?$');
+        EXECUTE command;
     EXCEPTION WHEN dependent_objects_still_exist THEN
         GET STACKED DIAGNOSTICS users = PG_EXCEPTION_DETAIL;
         RAISE dependent_objects_still_exist USING
             MESSAGE = format('functions of shard %I are still used', schema_name), DETAIL = users,
             HINT = 'Drop what uses them, or change it, and run this file again.';
     END;
-    PERFORM instaid._execute_as(shard.owner, format(
-        'DROP DOMAIN %1$I.id_sequence; DROP VIEW IF EXISTS %1$I.id_sequence_lock', schema_name))
-    WHERE to_regnamespace('instaid_sql') IS NOT NULL
-      AND NOT EXISTS (SELECT FROM pg_language WHERE lanname = 'instaid');
+    IF to_regnamespace('instaid_sql') IS NOT NULL
+       AND NOT EXISTS (SELECT FROM pg_language WHERE lanname = 'instaid') THEN
+        EXECUTE format('DROP DOMAIN %1$I.id_sequence; DROP VIEW IF EXISTS %1$I.id_sequence_lock',
+                       schema_name);
+    END IF;
 END $$;
 
 -- A transaction each.  What belongs to others is left to them.
 SELECT pg_catalog.format('SELECT pg_temp.plain_columns(%s)', c.oid)
 FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid
 WHERE a.atttypid = pg_catalog.to_regtype('instaid.id') AND a.attinhcount = 0
-  AND c.relkind IN ('r', 'p') AND pg_catalog.pg_has_role(c.relowner, 'USAGE')
+  AND c.relkind IN ('r', 'p') AND pg_catalog.pg_get_userbyid(c.relowner) = current_user
   AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS d WHERE d.owner <> c.relowner)
 GROUP BY c.oid \gexec
 SELECT pg_catalog.format('SELECT pg_temp.remove_shard(%L)', s.schema_name)
 FROM instaid._list_shards() AS s JOIN pg_catalog.pg_proc AS p ON p.oid = s.declaration
-WHERE s.schema_name <> 'instaid' AND pg_catalog.pg_has_role(p.proowner, 'USAGE')
+WHERE s.schema_name <> 'instaid' AND pg_catalog.pg_get_userbyid(p.proowner) = current_user
 ORDER BY s.schema_name \gexec
+SELECT DISTINCT pg_catalog.pg_get_userbyid(o.owner) AS "connect as these roles for the rest"
+FROM (SELECT p.proowner FROM instaid._list_shards() AS s JOIN pg_catalog.pg_proc AS p
+           ON p.oid = s.declaration WHERE s.schema_name <> 'instaid'
+      UNION ALL
+      SELECT c.relowner FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_class AS c
+           ON c.oid = a.attrelid
+      WHERE a.atttypid = pg_catalog.to_regtype('instaid.id') AND a.attinhcount = 0
+        AND c.relkind IN ('r', 'p')) AS o (owner) ORDER BY 1;

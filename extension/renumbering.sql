@@ -7,14 +7,13 @@ CREATE FUNCTION instaid._change_shard_id(declaration oid, sequence regclass, sha
 DECLARE
     shard record;
 BEGIN
-    PERFORM instaid._sequence_owner(declaration, sequence);
+    PERFORM instaid._check_sequence(declaration, sequence);
     -- nobody else freezes or thaws it
     PERFORM instaid._lock_sequence(sequence);
     SELECT s.* INTO shard FROM instaid._list_shards() AS s WHERE s.declaration = $1;
     PERFORM instaid._set_frozen(shard.schema_name, true);
-    PERFORM instaid._execute_as(p.proowner, regexp_replace(
-        pg_get_functiondef(p.oid), E'(.*shard )\\d+', E'\\1' || shard_id))
-    FROM pg_proc AS p WHERE p.oid = declaration;
+    EXECUTE regexp_replace(pg_get_functiondef(declaration), E'(.*shard )\\d+',
+                           E'\\1' || shard_id);
     -- by its name, which can have become that of another function
     IF NOT EXISTS (SELECT FROM instaid._list_shards() AS s
                    WHERE s.declaration = $1 AND s.shard_id = $3) THEN
@@ -63,6 +62,7 @@ DECLARE
     defaults text[];
     other_type CONSTANT text := 'id_sequence_' || gen_random_uuid();
     part record;
+    command text;
     last bigint;
 BEGIN
     SELECT s.* INTO shard FROM instaid._sql_edition_shards AS s
@@ -71,20 +71,20 @@ BEGIN
         RAISE undefined_object USING
             MESSAGE = format('schema %I is not a shard of the SQL edition', schema_name);
     END IF;
-    PERFORM instaid._check_owner(shard.owner, 'schema', quote_ident(schema_name));
+    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
     PERFORM instaid._check_new_shard(schema_name, shard.shard_id, shard.epoch,
                                      COALESCE(main, shard.next_id));
-    PERFORM instaid._check_ruler(shard.owner, schema_name, shard.next_id);
+    PERFORM instaid._check_ruler(schema_name, shard.next_id);
 
     -- The tables are locked before the sequences, as by an INSERT.
     tables := ARRAY(
         SELECT DISTINCT a.relid FROM pg_depend AS d JOIN instaid._defaults AS a ON a.oid = d.objid
-               JOIN pg_roles AS o ON o.oid = a.owner
         WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
           AND d.refobjid = shard.next_id AND a.owner = shard.owner
-          AND (NOT o.rolsuper OR instaid._is_superusers_schema(a.schema)) ORDER BY a.relid);
-    PERFORM instaid._execute_as(shard.owner, format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE',
-                                                    t)) FROM unnest(tables) AS t;
+          AND instaid._can_name(a.schema) ORDER BY a.relid);
+    FOREACH command IN ARRAY tables::text[] LOOP
+        EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', command);
+    END LOOP;
     FOR part IN
         SELECT c.oid::regclass AS name
         FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
@@ -98,15 +98,14 @@ BEGIN
     LOOP
         PERFORM instaid._lock_sequence(part.name);
         last := pg_sequence_last_value(part.name);
-        PERFORM instaid._alter_sequence(shard.owner, part.name, 'AS bigint INCREMENT BY 1'
+        PERFORM instaid._alter_sequence(part.name, 'AS bigint INCREMENT BY 1'
             ' NO MINVALUE NO MAXVALUE START WITH 1 RESTART CACHE 1 NO CYCLE');
         PERFORM instaid.advance_past(part.name, last, shard.epoch);
     END LOOP;
 
     -- The text of a default, without its cast to the old type, will call the next_id() of the
     -- extension.  So that no string in it is taken for this cast, the type has another name.
-    PERFORM instaid._execute_as(shard.owner, format('ALTER DOMAIN %I.id_sequence RENAME TO %I',
-                                                    schema_name, other_type));
+    EXECUTE format('ALTER DOMAIN %I.id_sequence RENAME TO %I', schema_name, other_type);
     defaults := ARRAY(
         SELECT format('ALTER TABLE ONLY %s ALTER %s SET DEFAULT %s', a.table_name, a.column_name,
                       replace(pg_get_expr(a.expression, a.relid),
@@ -116,10 +115,9 @@ BEGIN
                                 AND d.refclassid = 'pg_proc'::regclass
                                 AND d.refobjid = shard.next_id
         WHERE a.relid = ANY (tables));
-    PERFORM instaid._execute_as(shard.owner, format('ALTER DOMAIN %I.%I RENAME TO id_sequence',
-                                                    schema_name, other_type));
+    EXECUTE format('ALTER DOMAIN %I.%I RENAME TO id_sequence', schema_name, other_type);
 
-    PERFORM instaid._execute_as(shard.owner, format(
+    EXECUTE (SELECT format(
         'DROP VIEW IF EXISTS %1$I.id_sequence_lock;'
         ' ALTER FUNCTION %1$I.next_id(%2$s) RENAME TO sql_edition_next_id;'
         ' ALTER FUNCTION %1$I.next_ids(integer, %2$s) RENAME TO sql_edition_next_ids; %3$s;'
@@ -131,22 +129,28 @@ BEGIN
         instaid._declaration_commands(schema_name, shard.shard_id, shard.epoch,
                                       shard.sequence::regclass::text, true,
                                       COALESCE(pg_get_function_arguments(main), ''),
-                                      'SECURITY DEFINER')))
-    FROM pg_proc AS p WHERE p.oid = shard.next_id;
+                                      'SECURITY DEFINER'))
+    FROM pg_proc AS p WHERE p.oid = shard.next_id);
     -- Default privileges must not let other roles take IDs.
-    PERFORM instaid._execute_as(shard.owner, format(
-        'REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, x.grantee::regrole))
-    FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
-    WHERE x.grantee <> p.proowner AND p.oid <> COALESCE(main, 0)
-      AND p.oid IN (instaid._find_function(schema_name, 'next_id', ''),
-                    instaid._find_function(schema_name, 'next_id', '2205'),
-                    instaid._find_function(schema_name, 'next_ids', '23 2205'));
-    PERFORM instaid._execute_as(shard.owner, format(
-        'GRANT EXECUTE ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
-        ' %1$I.next_ids(integer, regclass) TO ', schema_name)
-        || instaid._others_with('EXECUTE', p.proacl, p.proowner))
-    FROM pg_proc AS p WHERE p.oid = shard.next_id;
-
-    PERFORM instaid._execute_as(shard.owner, d) FROM unnest(defaults) AS d;
+    FOR command IN
+        SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure,
+                      x.grantee::regrole)
+        FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS x
+        WHERE x.grantee <> p.proowner AND p.oid <> COALESCE(main, 0)
+          AND p.oid IN (instaid._find_function(schema_name, 'next_id', ''),
+                        instaid._find_function(schema_name, 'next_id', '2205'),
+                        instaid._find_function(schema_name, 'next_ids', '23 2205'))
+        UNION ALL
+        SELECT * FROM (
+            SELECT format('GRANT EXECUTE ON FUNCTION %1$I.next_id(), %1$I.next_id(regclass),'
+                          ' %1$I.next_ids(integer, regclass) TO ', schema_name)
+                   || instaid._others_with('EXECUTE', p.proacl, p.proowner)
+            FROM pg_proc AS p WHERE p.oid = shard.next_id) AS g (command)
+        WHERE g.command IS NOT NULL
+        UNION ALL
+        SELECT d FROM unnest(defaults) AS d
+    LOOP
+        EXECUTE command;
+    END LOOP;
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
 END $$;

@@ -32,10 +32,6 @@ SELECT instaid._check_library('VERSION');
 
 ---- Checks that need C ----
 
--- Run a command as a role that the caller can SET ROLE to, and return its first value.
-CREATE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_execute_as';
-
 -- Refuse a name that is too long, or empty.
 -- Functions take names as text, because a cast to name truncates those that are too long.
 CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void

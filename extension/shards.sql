@@ -201,7 +201,7 @@ CREATE FUNCTION instaid._lock_sequence(sequence regclass) RETURNS void
 -- Therefore lock it first, and then see whether it has another file, as after these options.
 -- Citus refuses to alter a sequence that it knows, unless its setting is off.  Workers' copies
 -- of the sequence have a range of their own, and issue no IDs.
-CREATE FUNCTION instaid._alter_sequence(owner regrole, sequence regclass, options text)
+CREATE FUNCTION instaid._alter_sequence(sequence regclass, options text)
     RETURNS void LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET citus.enable_ddl_propagation = off AS $$
 DECLARE
@@ -209,7 +209,7 @@ DECLARE
 BEGIN
     PERFORM instaid._lock_sequence(sequence);
     file := pg_relation_filenode(sequence);
-    PERFORM instaid._execute_as(owner, format('ALTER SEQUENCE %s %s', sequence, options));
+    EXECUTE format('ALTER SEQUENCE %s %s', sequence, options);
     IF pg_relation_filenode(sequence) = file THEN
         RAISE serialization_failure USING
             MESSAGE = format('sequence %s was renamed meanwhile', sequence), HINT = 'Try again.';
@@ -226,7 +226,6 @@ DECLARE
     declaration CONSTANT oid := instaid._find_function(schema_name, 'next_ids', '23 2205');
     done regclass[] := '{}'::regclass[];
     sequence regclass;
-    owner regrole;
     max_value bigint;
 BEGIN
     PERFORM instaid._check_name('schema', schema_name);
@@ -239,25 +238,22 @@ BEGIN
              CROSS JOIN instaid._shard_sequences(n.nspname) WITH ORDINALITY AS s (name, place)
         WHERE p.oid = declaration AND s.name <> ALL (done) ORDER BY s.place LIMIT 1;
         EXIT WHEN NOT FOUND;
-        owner := instaid._sequence_owner(declaration, sequence);
+        PERFORM instaid._check_sequence(declaration, sequence);
         PERFORM instaid._lock_sequence(sequence);
         max_value := (pg_sequence_parameters(sequence)).maximum_value;
-        PERFORM instaid._alter_sequence(owner, sequence, 'NO MAXVALUE');
+        PERFORM instaid._alter_sequence(sequence, 'NO MAXVALUE');
         IF frozen THEN
             -- A MAXVALUE must be above MINVALUE, and not below START.
-            max_value := instaid._execute_as(owner, format(
-                'SELECT setval(%1$L::regclass, LEAST(GREATEST(COALESCE('
-                ' pg_sequence_last_value(%1$L), nextval(%1$L)), minimum_value + 1, start_value),'
-                ' %2$s)) FROM pg_sequence_parameters(%1$s)', sequence::oid,
-                instaid._max_tick() - 1))::bigint;
-            PERFORM instaid._alter_sequence(owner, sequence, 'MAXVALUE ' || max_value);
+            max_value := setval(sequence, LEAST(GREATEST(COALESCE(
+                             pg_sequence_last_value(sequence), nextval(sequence)),
+                             p.minimum_value + 1, p.start_value), instaid._max_tick() - 1))
+            FROM pg_sequence_parameters(sequence) AS p;
+            PERFORM instaid._alter_sequence(sequence, 'MAXVALUE ' || max_value);
         ELSIF max_value < instaid._max_tick() THEN
             -- It goes on in the next millisecond.  A dump without data has the last tick as
             -- MAXVALUE only.
-            PERFORM instaid._execute_as(owner, format(
-                'SELECT setval(%1$L, LEAST((COALESCE(pg_sequence_last_value(%1$L), %2$s) | %3$s)'
-                ' + 1, %4$s))', sequence::oid, max_value, instaid._max_sequence(),
-                instaid._max_tick()));
+            PERFORM setval(sequence, LEAST((COALESCE(pg_sequence_last_value(sequence), max_value)
+                                            | instaid._max_sequence()) + 1, instaid._max_tick()));
         END IF;
         done := done || sequence;
     END LOOP;

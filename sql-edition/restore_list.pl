@@ -24,7 +24,7 @@ sub output_of
 sub plain
 {
 	my ($name) = @_;
-	return $name =~ /^"(.*)"$/ ? $1 =~ s/""/"/gr : $name;
+	return $name =~ /\A"(.*)"\z/s ? $1 =~ s/""/"/gr : $name;
 }
 
 sub literal { return "'" . plain($_[0]) =~ s/'/''/gr . "'" }
@@ -45,10 +45,23 @@ sub statements
 	return @statements;
 }
 
+# A line of the list, and one of the statements, has one name.
+sub one_line
+{
+	for my $name (@_)
+	{
+		die "a name with a line break: $name\nRename it, and repeat the dump.\n" if $name =~ /[\r\n]/;
+	}
+	return;
+}
+
 my $name       = qr/(?:"(?:[^"]|"")+"|\w+)/;
+my $quoted     = qr/E'(?:[^'\\]|\\.)*'|'[^']*'|"[^"]*"/s;
 my @statements = statements(output_of('pg_restore', '-s', '-f', '-', $dump));
-# what can have defaults, apart from functions, and who has rights
-my $tables = join "\n", grep { /\A(?:CREATE|ALTER) (?:FOREIGN |UNLOGGED )?TABLE / } @statements;
+# what can have defaults, apart from functions, who owns it, and who has rights
+my @tables = grep { /\A(?:CREATE|ALTER) (?:FOREIGN |UNLOGGED )?TABLE / } @statements;
+my %owner  = map { /\AALTER (?:\w+ )+($name\.$name.*) OWNER TO ($name)\z/s ? ($1 => $2) : () }
+  @statements;
 my @grants = grep { /\AGRANT / } @statements;
 my (@sql, %is_shard, %is_made);
 for my $function (@statements)
@@ -65,13 +78,21 @@ for my $function (@statements)
 	die "the sequence of shard $home is in schema $place: "
 	  . "ALTER SEQUENCE $place.$sequence SET SCHEMA $home; Then repeat the dump.\n"
 	  if $place ne $home;
+	one_line($home, $sequence);
 	$is_shard{ plain($home) } = 1;
 	$is_made{ plain($home) . ' ' . plain($sequence) } = 1;
 	push @sql, sprintf "SELECT instaid.create_shard(%s, %d, timestamptz 'epoch' + '%s ms', %s);",
 	  literal($home), $id, $epoch, literal($sequence);
-	# sequences of tables
-	for my $other ($tables =~ /\b\Q$home\E\.next_id\('\Q$home\E\.($name)'::regclass\)/g)
+	# Sequences that tables of the owner pass to it.  Names of columns can look like a default.
+	my $by = $owner{"$home.next_ids(count integer, sequence regclass)"};
+	for my $other (map {
+			/\A(?:CREATE|ALTER) (?:(?:FOREIGN|UNLOGGED) )?TABLE (?:ONLY )?($name\.$name)/;
+			($owner{ $1 // '' } // '') eq ($by // '')
+			  ? grep { defined } /$quoted|DEFAULT \Q$home\E\.next_id\('\Q$home\E\.($name)'::regclass\)/gs
+			  : () } @tables)
 	{
+		next unless grep { /\ACREATE SEQUENCE \Q$home.$other\E\s/ } @statements;
+		one_line($other);
 		push @sql, sprintf "SELECT instaid.add_sequence(%s, %s);", literal($home), literal($other)
 		  unless $is_made{ plain($home) . ' ' . plain($other) }++;
 	}
@@ -79,6 +100,7 @@ for my $function (@statements)
 	my %users = map { $_ => 1 } map { /
 		\AGRANT\ [A-Z,]+\ ON\ (?:SEQUENCE\ \Q$home.$sequence\E|FUNCTION\ \Q$home\E\.next_ids?\(.*\))
 		\ TO\ ($name)\z/x } @grants;
+	one_line(keys %users);
 	push @sql, "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA $home TO $_;" for sort keys %users;
 	push @sql, sprintf "SELECT instaid.freeze_shard(%s);", literal($home) if $is_frozen;
 }

@@ -184,30 +184,3 @@ BEGIN
             DETAIL = format('A name has 1 to %s bytes.', max_bytes);
     END IF;
 END $$;
-
--- Run a command of the caller, who must be this role; return the first column of its first
--- row.
--- Tables, indexes and views can hold code of their owner.  Here, nothing can run it with
--- the owner's rights only.  Therefore the caller must be the owner.
-CREATE OR REPLACE FUNCTION instaid._execute_as(role regrole, command text) RETURNS text
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    result text;
-BEGIN
-    IF role::oid <> (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user) THEN
-        RAISE insufficient_privilege USING MESSAGE = format('role %s must run this itself', role),
-            DETAIL = 'It owns an object that the call uses. Code in this object would run with'
-                     ' the rights of the caller.',
-            HINT = format('Connect as %s, or, if you trust this role, SET ROLE %1$s;', role);
-    END IF;
-    IF command ~ '^SELECT ' THEN
-        EXECUTE command INTO result;
-    ELSE
-        EXECUTE command;
-    END IF;
-    -- A SET in a function that was called stays.
-    IF current_setting('search_path') <> 'pg_catalog, pg_temp' THEN
-        PERFORM set_config('search_path', 'pg_catalog, pg_temp', false);
-    END IF;
-    RETURN result;
-END $$;

@@ -283,8 +283,8 @@ BEGIN
             RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', schema_name),
                 HINT = 'instaid.shards lists the shards of this database.';
         END IF;
-        PERFORM instaid._execute_as(owner, 'SELECT');
-        PERFORM instaid._check_owner(c.relowner::regrole, 'sequence', c.oid::regclass::text)
+        PERFORM instaid._check_owner(owner, 'shard', quote_ident(schema_name));
+        PERFORM instaid._check_owner(c.relowner, 'sequence', c.oid::regclass::text)
         FROM instaid._shard_sequences(schema_name) AS q JOIN pg_class AS c ON c.oid = q;
         EXIT WHEN sequence = locked;
         EXECUTE format('ALTER SEQUENCE %s CACHE 1', sequence);
@@ -463,9 +463,9 @@ CREATE OR REPLACE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
 DECLARE
     shard CONSTANT record := instaid._lock_shard(schema_name, 'thaw_shard');
 BEGIN
-    PERFORM instaid._execute_as(shard.owner, format('ALTER SEQUENCE %s MAXVALUE %s', q,
-                                                    (shard.options).maximum_value))
-    FROM instaid._shard_sequences(schema_name) AS q;
+    EXECUTE (SELECT string_agg(format('ALTER SEQUENCE %s MAXVALUE %s', q,
+                                      (shard.options).maximum_value), '; ')
+             FROM instaid._shard_sequences(schema_name) AS q);
 END $$;
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS 'let a frozen shard issue IDs again';
 
@@ -562,7 +562,7 @@ BEGIN
         RAISE undefined_object USING
             MESSAGE = format('schema %I is not a shard of the extension', schema_name);
     END IF;
-    PERFORM instaid._execute_as(shard.owner, 'SELECT');
+    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
     functions := ARRAY(
         SELECT p.oid FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE n.nspname = schema_name AND p.proowner = shard.owner

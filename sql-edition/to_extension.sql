@@ -16,6 +16,11 @@ BEGIN
     END IF;
 END $$;
 
--- A transaction each.  A shard that cannot be moved stays as it is, and psql goes on.
+-- A transaction each.  A shard that cannot be moved stays as it is, and psql goes on.  Those of
+-- other roles are left to them.
 SELECT pg_catalog.format('SELECT instaid._convert_shard(%L)', s.schema_name)
-FROM instaid._sql_edition_shards AS s ORDER BY s.schema_name \gexec
+FROM instaid._sql_edition_shards AS s
+WHERE pg_catalog.pg_get_userbyid(s.owner) OPERATOR(pg_catalog.=) current_user
+ORDER BY s.schema_name \gexec
+SELECT DISTINCT s.owner AS "these roles have the rest"
+FROM instaid._sql_edition_shards AS s ORDER BY 1;

@@ -2052,8 +2052,8 @@ CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), n integer);
 
 ---- number_of_schema
 -- the number is in the name of the schema, which clients have in their search_path
--- refused: session.*current_schema.*18
--- cured: schema user18 shard 18 epoch 1420070400000
+-- refused: fails.*current_schema.*into its text
+-- cure: -
 -- insert: user18.photos
 CREATE SCHEMA user18;
 CREATE SEQUENCE user18.id_seq;

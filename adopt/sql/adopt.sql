@@ -89,7 +89,10 @@ CREATE FUNCTION adopt3.next_id() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS
     SELECT (((extract(epoch FROM clock_timestamp()) - 1577836800) * 1000)::bigint << 23) | (403 << 10) | (nextval('public.ids') % 1024) $$;
 ALTER FUNCTION adopt3.next_id() OWNER TO regress_adopter;
 CREATE TABLE adopt3.t (id bigint DEFAULT adopt3.next_id(), own bigint);
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt3', 403)$$);
+SET ROLE regress_adopter;
 SELECT instaid_adopt.adopt_shard('adopt3', 403);
+RESET ROLE;
 SELECT schema_name, epoch, sequence FROM instaid.shards WHERE shard_id = 403;
 SELECT p.oid::regprocedure, proowner::regrole, prosecdef FROM pg_proc AS p
 WHERE pronamespace = 'adopt3'::regnamespace ORDER BY p.oid::regprocedure::text;
@@ -225,6 +228,7 @@ SELECT cure FROM instaid.audit() WHERE object = 'public.next_id()';
 SELECT try($$SELECT instaid_adopt.adopt_shard('public')$$);
 ALTER FUNCTION public.next_id() OWNER TO regress_adopter;
 ALTER SEQUENCE public.adopt_p OWNER TO regress_adopter;
+SET ROLE regress_adopter;
 SELECT instaid_adopt.adopt_shard('public');
 ROLLBACK;
 -- the sequence of another shard
@@ -349,15 +353,31 @@ SELECT nextval('adopt_t.table_id_seq'), nextval('adopt_t.other');
 SELECT instaid_adopt.adopt_shard('adopt_t');
 SELECT sequence FROM instaid.shards WHERE schema_name = 'adopt_t';
 ROLLBACK;
--- a name without a schema that would end the dollar quotes is not written out where others can create
-GRANT CREATE ON SCHEMA adopt_t TO PUBLIC;
-CREATE SEQUENCE adopt_t."$function$;";
-SELECT replace(replace(pg_get_functiondef('adopt_t.next_id()'::regprocedure), 'adopt_t.table_id_seq', '"$function$;"'),
-    'AS $function$', 'AS $body$') AS text \gset
-SELECT regexp_replace(:'text', '\$function\$\s*$', '$body$') \gexec
-SELECT md5(prosrc) AS before FROM pg_proc WHERE oid = 'adopt_t.next_id()'::regprocedure \gset
-SELECT split_part(try($$SELECT instaid_adopt.adopt_shard('adopt_t')$$), ':', 2) LIMIT 1;
-SELECT md5(prosrc) = :'before' AS same FROM pg_proc WHERE oid = 'adopt_t.next_id()'::regprocedure;
+-- names without a schema are looked up where no other role has, or can put, what is called in their place
+CREATE OR REPLACE FUNCTION adopt_t.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
+BEGIN
+    result := (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23 | (431 << 10)
+        | nextval('table_id_seq') % 1024;
+    SET search_path = adopt_t, public;
+END $$;
+GRANT ALL ON SCHEMA adopt_t TO PUBLIC;
+SET ROLE regress_adopter;
+CREATE FUNCTION adopt_t.mod(bigint, integer) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''called''; END';
+CREATE OPERATOR adopt_t.% (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = adopt_t.mod);
+RESET ROLE;
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt_t')$$);
+REVOKE CREATE ON SCHEMA adopt_t FROM PUBLIC;
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt_t')$$);
+DROP OPERATOR adopt_t.% (bigint, integer);
+ALTER FUNCTION adopt_t.mod(bigint, integer) OWNER TO CURRENT_USER;
+CREATE TYPE adopt_t.odd AS (n bigint);
+CREATE FUNCTION adopt_t.odd(text) RETURNS adopt_t.odd LANGUAGE sql RETURN ROW(1)::adopt_t.odd;
+CREATE CAST (text AS adopt_t.odd) WITH FUNCTION adopt_t.odd(text) AS IMPLICIT;
+-- what it SETs is no path of ours; it lasts as if it had been called by hand
+SELECT instaid_adopt.adopt_shard('adopt_t');
+SHOW search_path;
+RESET search_path;
+SELECT shard_id, sequence FROM instaid.shards WHERE schema_name = 'adopt_t';
 SET client_min_messages = warning;
 DROP SCHEMA adopt_t CASCADE;
 RESET client_min_messages;
@@ -773,6 +793,9 @@ CREATE FUNCTION regress_stranger.next_ids(count integer, sequence regclass DEFAU
 RESET check_function_bodies;
 RESET ROLE;
 SET client_min_messages = warning;
+-- but what they have left in this session
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt_r', 471)$$);
+DISCARD TEMP;
 SELECT instaid_adopt.adopt_shard('adopt_r', 471);
 SELECT code, object FROM instaid.audit() WHERE object ~ '^(adopt_r|regress_stranger)' ORDER BY object COLLATE "C", code COLLATE "C";
 DROP OWNED BY regress_stranger CASCADE;

@@ -188,7 +188,7 @@ sub faults
 	die "$shape->{name}: @$said" if @$said;
 	die "$shape->{name}: no rights" if defined $shape->{app} && $as_app->();
 	my ($definitions) = run_as($owner, $database, q{SELECT pg_get_functiondef(objid) || ';'
-		FROM instaid._copies WHERE classid = 'pg_proc'::regclass});
+		FROM instaid._copies() WHERE classid = 'pg_proc'::regclass});
 
 	($out, $said) = run_as($caller, $database, join $part, $audit, $state,
 		'CALL instaid_adopt.adopt_shards(dry_run => true);', "$state\n",

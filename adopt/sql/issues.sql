@@ -1,0 +1,146 @@
+-- A block for each fault that people met.
+SET timezone = 'UTC';
+SET datestyle = 'ISO';
+CREATE ROLE regress_inserter;
+
+-- creates a schema with the published function
+CREATE PROCEDURE publish(schema_name text, shard_id integer) LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('CREATE SCHEMA %I', schema_name);
+    EXECUTE format('CREATE SEQUENCE %I.table_id_seq', schema_name);
+    EXECUTE format($f$CREATE FUNCTION %1$I.next_id(OUT result bigint) LANGUAGE plpgsql AS $body$
+        BEGIN
+            result := nextval('%1$I.table_id_seq') %% 1024;
+            result := result | ((floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23)
+                | (%2$s << 10);
+        END $body$ $f$, schema_name, shard_id);
+END $$;
+
+-- setval(sequence, max(id)), which scripts run after a restore, is no position
+CALL publish('issue1', 501);
+CREATE TABLE issue1.t (id bigint PRIMARY KEY DEFAULT issue1.next_id(), n integer);
+INSERT INTO issue1.t DEFAULT VALUES;
+SELECT setval('issue1.table_id_seq', max(id)) IS NOT NULL AS set FROM issue1.t;
+SET client_min_messages = warning;
+SELECT instaid_adopt.adopt_shard('issue1');
+RESET client_min_messages;
+INSERT INTO issue1.t DEFAULT VALUES;
+SELECT count(*), max(instaid.extract_timestamp(id)) - now() < interval '1 min' AS of_now FROM issue1.t;
+-- START is none, too, so that RESTART does no harm
+ALTER SEQUENCE issue1.table_id_seq RESTART;
+SELECT instaid.extract_timestamp(issue1.next_id()) - now() < interval '1 min' AS of_now;
+
+-- a script puts the functions back at each start: adopt_shards() takes them again; a number that was
+-- changed stays, and an ID of the copy is no ID of the shard
+SELECT instaid.renumber_shard('issue1', 502);
+CREATE FUNCTION publish_again() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    CREATE OR REPLACE FUNCTION issue1.next_id(OUT result bigint) LANGUAGE plpgsql AS $body$
+        BEGIN
+            result := nextval('issue1.table_id_seq') % 1024;
+            result := result | ((floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23)
+                | (501 << 10);
+        END $body$;
+END $$;
+SELECT publish_again();
+SELECT code, object FROM instaid.audit() WHERE object LIKE 'issue1%';
+CALL instaid_adopt.adopt_shards('issue_', dry_run => true);
+SELECT code, object FROM instaid.audit() WHERE object LIKE 'issue1%';
+CALL instaid_adopt.adopt_shards('issue_');
+SELECT code, object FROM instaid.audit() WHERE object LIKE 'issue1%';
+INSERT INTO issue1.t DEFAULT VALUES;
+SELECT instaid.extract_shard_id(max(id)) FROM issue1.t;
+SELECT try($$SELECT instaid_adopt.adopt_shard('issue1')$$);
+-- what the number or the epoch of the shard is not
+SELECT publish_again();
+SELECT try($$SELECT instaid_adopt.adopt_shard('issue1', 501)$$);
+SELECT instaid.freeze_shard('issue1');
+SELECT try($$SELECT instaid_adopt.adopt_shard('issue1')$$);
+SELECT instaid.thaw_shard('issue1');
+-- its sequence can have been set meanwhile
+SELECT setval('issue1.table_id_seq', max(id)) IS NOT NULL AS set FROM issue1.t;
+CALL instaid_adopt.adopt_shards('issue_');
+SELECT instaid.extract_timestamp(issue1.next_id()) - now() < interval '1 min' AS of_now;
+
+-- replace_copy() takes an ID of the copy, and does not fail in the same millisecond
+DO $$
+BEGIN
+    PERFORM set_config('client_min_messages', 'warning', true);
+    FOR i IN 1 .. 40 LOOP
+        PERFORM publish_again(), instaid_adopt.replace_copy('issue1.next_id()');
+    END LOOP;
+END $$;
+
+-- one copy fails, and the others are adopted; what its function says is marked as its own, and short
+CALL publish('issue2', 503);
+CALL publish('issue3', 504);
+CREATE OR REPLACE FUNCTION issue3.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '%', repeat('a', 1000) USING DETAIL = repeat('b', 1000), HINT = 'GRANT postgres TO PUBLIC;';
+    result := floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23 | (nextval('issue3.table_id_seq') % 1024);
+END $$;
+\set VERBOSITY terse
+CALL instaid_adopt.adopt_shards('issue_');
+\set VERBOSITY default
+SELECT schema_name, shard_id FROM instaid.shards WHERE schema_name LIKE 'issue_' ORDER BY 1;
+SELECT string_agg(DISTINCT length(t)::text, ' ') AS length, bool_or(t LIKE '%GRANT%') AS with_its_hint
+FROM try($$SELECT instaid_adopt.adopt_shard('issue3')$$) AS t;
+SET client_min_messages = warning;
+DROP SCHEMA issue3 CASCADE;
+RESET client_min_messages;
+
+-- schemas with one number: a statement for each, with another number
+CALL publish('issue4', 505);
+CALL publish('issue5', 505);
+CALL publish('issue6', 505);
+CALL instaid_adopt.adopt_shards('issue_', dry_run => true);
+CALL instaid_adopt.adopt_shards('issue_');
+SET client_min_messages = warning;
+DROP SCHEMA issue5, issue6 CASCADE;
+RESET client_min_messages;
+
+-- the epoch is not in the text, or has 12 digits
+CALL publish('issue7', 506);
+SELECT replace(pg_get_functiondef('issue7.next_id()'::regprocedure), '1314220021721', '978034262000') \gexec
+SELECT regexp_replace(try($$SELECT instaid_adopt.adopt_shard('issue7')$$), '\d{19}', '...');
+SELECT epoch FROM instaid.shards WHERE shard_id = 506;
+
+-- adopt_column() grants what roles need that can insert
+SELECT instaid.create_shard('issue8', 508);
+CREATE TABLE issue8.t (id serial PRIMARY KEY, n integer);
+GRANT USAGE ON SCHEMA issue8 TO regress_inserter;
+GRANT INSERT ON issue8.t TO regress_inserter;
+GRANT USAGE ON SEQUENCE issue8.t_id_seq TO regress_inserter;
+SET client_min_messages = warning;
+SELECT instaid_adopt.adopt_column('issue8.t', 'id');
+SET ROLE regress_inserter;
+INSERT INTO issue8.t (n) VALUES (1);
+RESET ROLE;
+-- audit() finds a role that may insert, and cannot take IDs, and its cure is enough
+REVOKE USAGE ON SEQUENCE issue8.table_id_seq FROM regress_inserter;
+SELECT code, severity, object, problem, cure FROM instaid.audit() WHERE object LIKE 'issue8%';
+SELECT cure FROM instaid.audit() WHERE code = 'missing_right' \gexec
+SELECT code FROM instaid.audit() WHERE object LIKE 'issue8%';
+-- so is a second call
+REVOKE USAGE ON SEQUENCE issue8.table_id_seq FROM regress_inserter;
+SELECT instaid_adopt.adopt_column('issue8.t', 'id');
+RESET client_min_messages;
+SELECT instaid_adopt.adopt_column('issue8.t', 'id');
+-- columns that are named like references, of a domain, too
+CREATE DOMAIN issue8.number AS integer;
+CREATE TABLE issue8.part (t_id integer, other_t_id issue8.number);
+SELECT instaid_adopt.adopt_column('issue8.t', 'id');
+-- values above the IDs of today
+CREATE TABLE issue8.above (id bigint PRIMARY KEY);
+INSERT INTO issue8.above VALUES (5000712345678901234);
+SELECT regexp_replace(try($$SELECT instaid_adopt.adopt_column('issue8.above', 'id')$$), 'above \d{19}|shard\(.*', '...', 'g');
+
+SET client_min_messages = warning;
+DROP SCHEMA issue1 CASCADE;
+DROP SCHEMA issue2 CASCADE;
+DROP SCHEMA issue4 CASCADE;
+DROP SCHEMA issue7 CASCADE;
+DROP SCHEMA issue8 CASCADE;
+DROP ROLE regress_inserter;
+DROP FUNCTION publish_again();
+DROP PROCEDURE publish;
