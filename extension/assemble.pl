@@ -9,7 +9,7 @@ use warnings;
 sub text { local (@ARGV, $/) = @_; return scalar <> }
 
 my ($version) = text('instaid.control') =~ /^default_version = '(.*)'/m or die;
-my @parts = map { text("extension/$_.sql") } qw(schema ids shards positions audit adopting servers rights);
+my @parts = map { text("extension/$_.sql") } qw(schema ids shards positions audit adopting rights);
 for (@parts)
 {
 	# CREATE EXTENSION must not take over what another role has put there

@@ -1,6 +1,6 @@
 ---- The layout of an ID ----
 
--- The largest shard ID, as src/ids/layout.h defines it.
+-- The largest shard ID, as src/layout.h defines it.
 CREATE FUNCTION instaid._max_shard_id() RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_shard_id';
 

@@ -163,6 +163,7 @@ neighbours()
 )
 
 check 'out of tree, without warnings' out_of_tree
+check 'calls of C go downward in the list of src/README.md' perl test/downward.pl "$work/build"
 check '... but not beside objects in the tree' not_beside_a_build
 check 'a private copy of a PostgreSQL with a prefix of its own' one_prefix
 check 'without libpq, SOURCES=no' without_libpq

@@ -255,7 +255,7 @@ $node->append_conf('postgresql.conf', "wal_level = replica\n");
 $node->restart;
 for my $case (
 	[ 'id', q{CREATE SEQUENCE %s},
-		q{(SELECT max(id) FROM instaid.next_ids('%s', 5, 1000000 + 0 * n) AS id)},
+		q{(SELECT max(id) FROM insta5.next_ids(1000000 + 0 * n, '%s') AS id)},
 		q{instaid.next_id('%s', 5)}, 'CREATE SEQUENCE IF NOT EXISTS %s' ],
 	[ 'ticket', q{SELECT instaid.create_ticket('%s')},
 		q{(instaid.lease_ticket('%s', 100 + 0 * n)).last},

@@ -152,6 +152,8 @@ sub lies
 		# a host that the page names is a server of ours, and its role the one that runs the tests
 		$text =~ s/\bhost=\w+\.example user=\w+/sprintf 'host=%s port=%s', $node->host,
 			$node->port/eg if $block->{language} eq 'sh';
+		$text =~ s/\bhost=(\w+) (?=dbname=)/sprintf 'host=%s port=%s ', $servers{$1}->host,
+			$servers{$1}->port/eg;
 		$text =~ s/host '(\w+)'/sprintf "host '%s', port '%s'",
 			$servers{$1}->host, $servers{$1}->port/eg;
 		if ($block->{language} eq 'conf')
