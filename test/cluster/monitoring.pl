@@ -78,7 +78,8 @@ for my $file (qw(postgres_exporter.yaml sql_exporter.yaml pgwatch.yaml cloudnati
 			connstr => $node->connstr('postgres') . ' user=monitor');
 		$answers .= "$name $count\n";
 	}
-	is($answers, "instaid 1\ninstaid_audit 2\ninstaid_owner 1\ninstaid_shard 3\ninstaid_worst 1\n",
+	is($answers, "instaid 1\ninstaid_audit 2\ninstaid_live 1\ninstaid_owner 1\n"
+		. "instaid_shard 3\ninstaid_worst 1\n",
 		"$file: the queries run as a member of pg_monitor");
 }
 my %metrics = %{ YAML::XS::Load(slurp_file("$monitoring/postgres_exporter.yaml")) };
@@ -209,12 +210,11 @@ for my $job (@both)
 	ok($value{expiry_seconds} > 1e8, '... expiry');
 	delete @value{qw(drift_seconds expiry_seconds)};
 	is_deeply(\%value, { shards => 3, frozen_shards => 1, unreadable => 0,
-			drift_limit_seconds => 2.064, last_id_seconds => 0, tickets => 1,
-			ticket_values_left => 99, failed_refills => 0, failing_tickets => 0,
-			empty_tickets => 0 }, '... and the other metrics');
+			drift_limit_seconds => 2.064, last_id_seconds => 0 }, '... and the other metrics');
 	my ($worst) = ask_until("instaid_worst_info{$job}", 1);
-	is_deeply([ @{ $worst->{metric} }{qw(drift_shard ticket)} ],
-		[ 'insta5', 'few' ], '... the shard and the ticket that they are about');
+	is($worst->{metric}{drift_shard}, 'insta5', '... the shard that they are about');
+	is(join(' ', map { $_->{metric}{shard_id} } ask_until("instaid_live_shard{$job}", 1)), '5',
+		'... the shard ID that issues IDs');
 	my ($owner) = ask_until("instaid_owner_drift_seconds{$job}", 1);
 	is($owner->{metric}{owner}, $node->safe_psql('postgres', 'SELECT current_user'),
 		'... the role that owns the shards');
@@ -237,13 +237,12 @@ for my $job (@both)
 		"$job: Prometheus has the alerts that this server deserves");
 }
 
-# without drift and without a ticket, too
-$node->safe_psql('postgres', q{
-	SELECT instaid.drop_ticket('few'), instaid.freeze_shard('insta5')});
+# without drift, too
+$node->safe_psql('postgres', q{SELECT instaid.freeze_shard('insta5')});
 my ($failed) =
   ask_until('sql_exporter_last_scrape_failed{database="postgres",query="instaid_worst"} == 0', 1);
-my ($none) = ask_until('instaid_worst_info{job="sql_exporter",drift_shard="",ticket=""}', 1);
-ok($failed && $none, 'sql_exporter reads a server whose worst shard and ticket are null');
+my ($none) = ask_until('instaid_worst_info{job="sql_exporter",drift_shard=""}', 1);
+ok($failed && $none, 'sql_exporter reads a server whose worst shard is null');
 
 my $dashboard = JSON::PP::decode_json(slurp_file("$monitoring/dashboard.json"));
 my @expressions = map { $_->{expr} } map { @{ $_->{targets} } } @{ $dashboard->{panels} };
