@@ -27,6 +27,7 @@ EXTENSION = instaid
 MODULE_big = instaid
 OBJS = \
 	src/arguments.o \
+	src/clocked_sequence.o \
 	src/declaration.o \
 	src/fields.o \
 	src/generator.o \
@@ -34,12 +35,11 @@ OBJS = \
 	src/instaid.o \
 	src/language.o \
 	src/next_id.o \
-	src/session.o \
 	src/settled.o \
+	src/shard_sequences.o \
 	src/shards.o \
 	src/text_forms.o \
 	src/common/common.o \
-	src/common/relation.o \
 	src/common/sequence.o
 DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"

@@ -220,10 +220,10 @@ CREATE FUNCTION instaid.created_between(
 COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
 'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
 
-CREATE FUNCTION instaid.integer_now() RETURNS bigint
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-    RETURN instaid.min_id(pg_catalog.now());
-COMMENT ON FUNCTION instaid.integer_now() IS 'min_id(now()), for tools that partition by integers';
+-- The end of an epoch's IDs: the time of the first one that would be negative.
+CREATE FUNCTION instaid._end_of_ids(epoch timestamptz) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN instaid.extract_timestamp(-9223372036854775808, epoch);
 
 ---- Text forms ----
 
@@ -403,7 +403,7 @@ BEGIN
     -- longer than the format; a thousand of them are not past the times of PostgreSQL
     step := LEAST(step, '200 years');
     -- refuses an infinite epoch
-    expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
+    expires_at := instaid._end_of_ids(epoch);
     IF from_time + step <= epoch OR to_time > expires_at THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('times from %s to %s are out of range for an ID', from_time, to_time),
@@ -511,25 +511,34 @@ CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch times
 COMMENT ON FUNCTION instaid.next_id(regclass, int, timestamptz) IS 'the next ID of a sequence; '
 'greater than all before; needs USAGE or UPDATE on it';
 
-CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
-                                 epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS SETOF bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'instaid_next_ids';
-COMMENT ON FUNCTION instaid.next_ids(regclass, int, int, timestamptz) IS 'the next 1 to 1000000 '
-'IDs of a sequence, in increasing order; needs USAGE or UPDATE on it';
-
--- The last ID that a sequence issued; null if there is none, while it is dropped, and without
--- USAGE or SELECT on it or pg_read_all_stats.
-CREATE FUNCTION instaid._last_id(sequence regclass, shard_id integer,
-                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_last_id';
-
--- The last value of a sequence, and its time if it is a tick, null in the cases of _last_id(); why
--- it cannot serve as a source of IDs, and what to do, null if it can; whether it was read.
+-- The last value of a sequence, and its time if it is a tick; why it cannot serve as a source of
+-- IDs, and what to do, null if it can; whether it was read: not while it is altered or dropped, and
+-- without USAGE or SELECT on it or pg_read_all_stats.
 CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT last_value bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text,
                                         OUT is_read boolean)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_sequence_state';
+
+-- The last ID of a sequence; null if there is none, or if it was not read.  One that setval() took
+-- past the end of the format stands there.
+CREATE FUNCTION instaid._position(sequence regclass, shard_id integer, epoch timestamptz,
+                                  OUT last bigint, OUT is_read boolean)
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT CASE WHEN s.last_value > 0 AND COALESCE(s.issued_at, 'infinity') >= epoch
+                THEN instaid.make_id(
+                    LEAST(s.issued_at, instaid.extract_timestamp(9223372036854775807, epoch)),
+                    shard_id, s.last_value, epoch) END, s.is_read
+    FROM instaid._sequence_state(sequence) AS s;
+END;
+
+-- The last ID that a sequence issued; null if there is none, and if it was not read.
+CREATE FUNCTION instaid._last_id(sequence regclass, shard_id integer,
+                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
+    RETURN (SELECT instaid.make_id(s.issued_at, shard_id, s.last_value, epoch)
+            FROM instaid._sequence_state(sequence) AS s
+            WHERE s.issued_at >= epoch AND s.issued_at < instaid._end_of_ids(epoch));
 
 ---- Shards ----
 
@@ -540,6 +549,9 @@ CREATE FUNCTION instaid._call_handler() RETURNS language_handler
 -- Refuses functions in the language instaid that are not functions of a shard.
 CREATE FUNCTION instaid._validator(oid) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_validator';
+
+-- PostgreSQL calls both without asking for this right.
+REVOKE EXECUTE ON FUNCTION instaid._call_handler(), instaid._validator(oid) FROM PUBLIC;
 
 CREATE TRUSTED LANGUAGE instaid HANDLER instaid._call_handler VALIDATOR instaid._validator;
 COMMENT ON LANGUAGE instaid IS 'a schema with next_ids(integer, regclass) in it is a shard';
@@ -584,43 +596,9 @@ CREATE FUNCTION instaid._function_fault(function oid, OUT code text, OUT problem
 
 -- The sequences that issue the IDs of a shard: the one of its next_id() first, and those that
 -- tables of its owner pass to next_id(regclass).
--- The views call it for thousands of shards.  It is not STRICT, so that they contain its query.
--- OFFSET 0 keeps the planner, which can know little of pg_depend, to look-ups by a whole key.
--- 23 is integer, 2205 regclass: an array's cast is not shown, and pg_upgrade fails without it.
 CREATE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclass
-    LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1
-BEGIN ATOMIC
-    SELECT u.oid::regclass
-    FROM pg_proc AS s JOIN pg_language AS l ON l.oid = s.prolang AND l.lanname = 'instaid'
-         CROSS JOIN LATERAL (
-             SELECT c.oid, 1
-             FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
-             WHERE d.classid = 'pg_proc'::regclass AND d.objid = s.oid
-               AND d.refclassid = 'pg_class'::regclass
-             UNION ALL
-             -- The sequences that column defaults pass to next_id(regclass).  Any role can write
-             -- such a default, so table and sequence must belong to the owner of the shard.
-             SELECT c.oid, 2
-             FROM pg_proc AS r
-                  CROSS JOIN LATERAL (
-                      SELECT f.classid, f.objid FROM pg_depend AS f
-                      WHERE f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid OFFSET 0)
-                  AS f
-                  CROSS JOIN LATERAL (
-                      SELECT d.refclassid, d.refobjid FROM pg_depend AS d
-                      WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.objid OFFSET 0)
-                  AS d
-                  JOIN pg_attrdef AS a ON a.oid = f.objid
-                  JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
-                  JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
-                                    AND c.relkind = 'S' AND c.relpersistence <> 't'
-             WHERE r.proname = 'next_id' AND r.pronamespace = s.pronamespace
-               AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang
-               AND r.proowner = s.proowner AND f.classid = 'pg_attrdef'::regclass
-               AND d.refclassid = 'pg_class'::regclass) AS u (oid, place)
-    WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
-    GROUP BY u.oid ORDER BY min(u.place), u.oid;
-END;
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
+    AS 'MODULE_PATHNAME', 'instaid_shard_sequences';
 
 CREATE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
@@ -629,8 +607,7 @@ CREATE VIEW instaid.shards AS
                 THEN GREATEST(instaid.extract_timestamp(i.newest_id, s.epoch)
                               - pg_catalog.clock_timestamp(), '0'::interval)
            END AS drift, s.frozen,
-           -- the time of the first ID that would be negative
-           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at,
+           instaid._end_of_ids(s.epoch) AS expires_at,
            i.newest_sequence AS drift_sequence
     FROM instaid._list_shards() AS s
          -- tables can have sequences of their own
@@ -775,8 +752,7 @@ CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer,
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
 DECLARE
     expires_at timestamptz;
-    -- the time of the first ID that would be negative
-    default_ends_at CONSTANT timestamptz := instaid.extract_timestamp(-9223372036854775808);
+    default_ends_at CONSTANT timestamptz := instaid._end_of_ids(instaid.default_epoch());
     conflict record;
     other record;
 BEGIN
@@ -788,7 +764,7 @@ BEGIN
     -- refuses what is out of range, and an epoch that is not a whole millisecond
     PERFORM instaid.make_id(epoch, shard_id, 0, epoch);
     expires_at := CASE WHEN epoch <= clock_timestamp()
-                       THEN instaid.extract_timestamp(-9223372036854775808, epoch) END;
+                       THEN instaid._end_of_ids(epoch) END;
     IF shard_id IS NOT NULL AND (expires_at > clock_timestamp()) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
             MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)
@@ -978,9 +954,9 @@ COMMENT ON PROCEDURE instaid.create_shards IS 'create the missing shards first t
 
 ---- Reading in batches ----
 
-CREATE FUNCTION instaid.settled_id(schema_name text, sequence regclass DEFAULT '-',
+CREATE FUNCTION instaid.settled_id(schema_name text, sequence regclass DEFAULT NULL,
                                    wait boolean DEFAULT true) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id';
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id';
 COMMENT ON FUNCTION instaid.settled_id IS 'an ID of a shard, or of a sequence of one of its '
 'tables, up to which no open transaction has taken one; waits for those, or returns null if wait '
 'is false; needs USAGE or SELECT on the sequence';
@@ -1072,19 +1048,6 @@ CREATE FUNCTION instaid.thaw_shard(schema_name text) RETURNS void
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS 'let a frozen shard issue IDs again';
 
 ---- Positions and metrics ----
-
--- The last ID of a sequence; null if there is none, or if it was not read.  One that setval() took
--- past the end of the format stands there.
-CREATE FUNCTION instaid._position(sequence regclass, shard_id integer, epoch timestamptz,
-                                  OUT last bigint, OUT is_read boolean)
-    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-BEGIN ATOMIC
-    SELECT CASE WHEN s.last_value > 0 AND COALESCE(s.issued_at, 'infinity') >= epoch
-                THEN instaid.make_id(
-                    LEAST(s.issued_at, instaid.extract_timestamp(9223372036854775807, epoch)),
-                    shard_id, s.last_value, epoch) END, s.is_read
-    FROM instaid._sequence_state(sequence) AS s;
-END;
 
 ---- Positions of a database ----
 
@@ -1190,22 +1153,19 @@ END $$;
 COMMENT ON FUNCTION instaid.restore_position IS 'let a sequence go on above an ID; freeze its '
 'shard; a warning if that cannot be done';
 
--- Load can add 64 ms to the drift, and a crash a second.  _list_shards() has loaded what defines
--- the setting.
-CREATE FUNCTION instaid._drift_limit() RETURNS double precision
-    LANGUAGE sql STABLE PARALLEL RESTRICTED
-    RETURN EXTRACT(epoch FROM pg_catalog.current_setting('instaid.max_drift')::interval
-                              + '1064 ms')::double precision;
+-- How far load and a crash can take a sequence ahead of the clock.
+CREATE FUNCTION instaid._drift_limit() RETURNS interval
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_drift_limit';
 
 ---- Monitoring ----
 
 -- Any role can declare a shard, also with a sequence that it may not use, or with another
 -- relation: this counts for nothing.  A shard that can issue IDs hides only those of its owner.
-CREATE VIEW instaid.metrics_by_owner AS
+CREATE VIEW instaid.metrics AS
     SELECT pg_catalog.pg_get_userbyid(s.owner) AS owner, s.shards, s.frozen_shards, s.unreadable,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
            CASE WHEN s.age < 0 THEN s.newest_shard END AS drift_shard,
-           instaid._drift_limit() AS drift_limit_seconds,
+           EXTRACT(epoch FROM instaid._drift_limit())::double precision AS drift_limit_seconds,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
            EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
                AS expiry_seconds, s.expiry_shard
@@ -1222,7 +1182,7 @@ CREATE VIEW instaid.metrics_by_owner AS
                   FILTER (WHERE NOT h.frozen))[1] AS expiry_shard
           FROM (SELECT p.proowner AS owner, l.schema_name, l.frozen, o.is_read,
                        instaid.extract_timestamp(o.last, l.epoch) AS last_issued_at,
-                       instaid.extract_timestamp(-9223372036854775808, l.epoch) AS expires_at
+                       instaid._end_of_ids(l.epoch) AS expires_at
                 FROM instaid._list_shards() AS l JOIN pg_proc AS p ON p.oid = l.declaration
                      JOIN pg_class AS c ON c.oid = l.sequence
                      -- tables can have sequences of their own
@@ -1235,20 +1195,8 @@ CREATE VIEW instaid.metrics_by_owner AS
                            THEN has_sequence_privilege(p.proowner, c.oid, 'USAGE, UPDATE')
                                 IS NOT FALSE END) AS h
           GROUP BY h.owner) AS s;
-COMMENT ON VIEW instaid.metrics_by_owner IS 'the shards of each role, for a monitoring system; as '
-'metrics, it counts as unreadable what the role does not see';
-
-CREATE VIEW instaid.metrics AS
-    SELECT COALESCE(sum(o.shards), 0)::bigint AS shards,
-           COALESCE(sum(o.frozen_shards), 0)::bigint AS frozen_shards,
-           COALESCE(sum(o.unreadable), 0)::bigint AS unreadable,
-           max(o.drift_seconds) AS drift_seconds,
-           (array_agg(o.drift_shard ORDER BY o.drift_seconds DESC NULLS LAST))[1] AS drift_shard,
-           instaid._drift_limit() AS drift_limit_seconds,
-           min(o.last_id_seconds) AS last_id_seconds, min(o.expiry_seconds) AS expiry_seconds
-    FROM instaid.metrics_by_owner AS o;
-COMMENT ON VIEW instaid.metrics IS 'one row for a monitoring system; it leaves out what the role '
-'does not see in the view shards, and counts it as unreadable';
+COMMENT ON VIEW instaid.metrics IS 'the shards of each role, for a monitoring system; it '
+'leaves out what the caller does not see in the view shards, and counts it as unreadable';
 
 ---- Knowing before it breaks ----
 
@@ -1383,12 +1331,12 @@ BEGIN ATOMIC
 END;
 
 -- The shards of this database.  has_sequence: any role may declare a shard with a sequence that it
--- has no rights on.  expires_at is the time of the first ID that would be negative.
+-- has no rights on.
 CREATE VIEW instaid._audited_shards AS
     SELECT p.pronamespace AS schema, s.schema_name, quote_ident(s.schema_name) AS name,
            s.shard_id, s.epoch, s.frozen, p.proowner AS owner, s.sequence::oid AS sequence,
            pg_has_role(p.proowner, c.relowner, 'USAGE') AS has_sequence,
-           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
+           instaid._end_of_ids(s.epoch) AS expires_at
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
          LEFT JOIN pg_class AS c ON c.oid = s.sequence;
 
@@ -1441,9 +1389,7 @@ CREATE VIEW instaid._audited_sequences AS
            -- it can be words
            CASE WHEN t.cure LIKE 'ALTER SEQUENCE %' THEN t.cure ELSE '-- ' || t.cure END AS cure,
            t.issued_at - clock_timestamp() AS ahead,
-           -- metrics.drift_limit_seconds; _list_shards() has loaded what defines the setting
-           current_setting('instaid.max_drift', true)::interval + interval '1064 ms'
-           AS ahead_limit,
+           instaid._drift_limit() AS ahead_limit,
            -- in the last millisecond of its IDs, or at what is no tick any more
            u.expires_at > now() AND t.last_value > 0
            AND COALESCE(t.issued_at, 'infinity') >= u.expires_at - interval '1 ms' AS is_at_end
@@ -1454,7 +1400,7 @@ CREATE VIEW instaid._audited_sequences AS
                 SELECT i.sequence, i.owner, s.expires_at, s.frozen AND s.owner = i.owner
                 FROM instaid._id_columns AS i JOIN shard AS s ON s.schema = i.maker
                 UNION ALL
-                SELECT l.sequence, l.owner, instaid.extract_timestamp(-9223372036854775808), false
+                SELECT l.sequence, l.owner, instaid._end_of_ids(instaid.default_epoch()), false
                 FROM instaid._lone_sequences AS l) AS m
                JOIN pg_class AS o ON o.oid = m.sequence AND o.relpersistence <> 't'
           WHERE pg_has_role(m.owner, o.relowner, 'USAGE') GROUP BY m.sequence) AS u
@@ -2215,143 +2161,6 @@ BEGIN
     END LOOP;
     PERFORM instaid.freeze_shard(schema_name) WHERE shard.is_frozen;
 END $$;
-
----- One shard ID on two servers ----
-
--- What audit_servers() asks each server: which database it is, and the shard IDs that make IDs
--- there.  Later versions keep it, and what it returns.
-CREATE FUNCTION instaid._server_state(OUT database text, OUT started_at numeric, OUT clock numeric,
-                                      OUT shard_ids integer[])
-    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
-BEGIN ATOMIC
-    SELECT concat_ws(' ', (SELECT c.system_identifier FROM pg_control_system() AS c),
-                     current_database()),
-           -- null for a standby
-           CASE WHEN NOT pg_is_in_recovery()
-                THEN extract(epoch FROM pg_postmaster_start_time()) END,
-           extract(epoch FROM clock_timestamp()), array_agg(s.shard_id ORDER BY s.shard_id)
-    FROM instaid._list_shards() AS s CROSS JOIN LATERAL instaid._sequence_state(s.sequence) AS t
-    -- a range of its own stops it, as on a worker of Citus
-    WHERE NOT s.frozen AND t.problem IS NULL
-      -- databases of one server have the same number, whether they use it or not
-      AND (s.schema_name <> 'instaid' OR t.last_value IS NOT NULL OR NOT t.is_read);
-END;
-
-CREATE FUNCTION instaid.audit_servers(servers text[], OUT code text, OUT severity text,
-                                      OUT object text, OUT problem text, OUT cure text)
-    RETURNS SETOF record
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    dblink record;
-    part record;
-    state record;
-    states jsonb;
-    asked_at timestamptz;
-    ahead numeric;
-    detail text;
-    context text;
-BEGIN
-    -- a list that a query made from nothing must not look like a good result
-    IF (array_ndims(servers) = 1 AND array_position(servers, NULL) IS NULL) IS NOT TRUE THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = 'argument servers must name one or more foreign servers',
-            DETAIL = 'It is null or empty, contains a null, or has more than one dimension.',
-            HINT = 'audit() looks at this server alone.';
-    END IF;
-    SELECT n.nspname, n.nspowner INTO dblink
-    FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
-    WHERE e.extname = 'dblink';
-    IF NOT FOUND THEN
-        RAISE object_not_in_prerequisite_state USING MESSAGE = 'extension "dblink" does not exist',
-            DETAIL = 'audit_servers() asks the servers by dblink, which comes with PostgreSQL.',
-            HINT = 'As a superuser: CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;';
-    -- The owner of the schema could rename it, and give its name to another one.
-    ELSIF NOT instaid._can_trust(quote_ident(current_user)::regrole, dblink.nspowner) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('schema %I of extension dblink belongs to another role',
-                             dblink.nspname),
-            DETAIL = 'That role could put other functions in place of the functions of dblink.',
-            HINT = 'CREATE SCHEMA dblink; ALTER EXTENSION dblink SET SCHEMA dblink;';
-    END IF;
-    -- These fail without USAGE on the schema, and if there is no such server.
-    PERFORM format('%I.dblink(text, text)', dblink.nspname)::regprocedure;
-    PERFORM has_server_privilege(u.name, 'USAGE') FROM unnest(servers) AS u (name);
-    SELECT jsonb_build_array(to_jsonb(s) || '{"name": "this server"}') INTO states
-    FROM instaid._server_state() AS s;
-    FOR part IN
-        SELECT s.srvname AS name, r.rolname AS owner,
-               NOT r.rolsuper AND me.rolsuper AS is_foreign
-        FROM pg_foreign_server AS s JOIN pg_roles AS r ON r.oid = s.srvowner
-             JOIN pg_roles AS me ON me.rolname = current_user
-        WHERE s.srvname = ANY (servers) ORDER BY s.srvname
-    LOOP
-        object := quote_ident(part.name);
-        IF part.is_foreign THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('server %s belongs to another role', object),
-                DETAIL = format('Its owner, %I, could lead the connection of a superuser to code'
-                                ' of that role.', part.owner),
-                HINT = format('Connect as another role, or: ALTER SERVER %s OWNER TO %I;', object,
-                              current_user);
-        END IF;
-        asked_at := clock_timestamp();
-        BEGIN
-            EXECUTE format('SELECT t.* FROM %I.dblink($1, $2) AS t (database text, started_at'
-                           ' numeric, clock numeric, shard_ids integer[])', dblink.nspname)
-            INTO STRICT state
-            USING part.name::text, text 'SET LOCAL statement_timeout = 5000;'
-                                        ' SELECT * FROM instaid._server_state()';
-            states := states || (to_jsonb(state) || jsonb_build_object('name', object));
-            -- It read its clock between the question and the answer.
-            ahead := round(GREATEST(state.clock - extract(epoch FROM clock_timestamp()), 0)
-                           + LEAST(state.clock - extract(epoch FROM asked_at), 0), 1);
-            RETURN QUERY SELECT
-                'clocks_apart', 'warning', object,
-                format('its clock is %s s %s the clock of this server', abs(ahead),
-                       CASE WHEN ahead > 0 THEN 'ahead of' ELSE 'behind' END),
-                'Let a time service set both clocks.'
-            WHERE abs(ahead) > 1;
-        EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
-            GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, context = PG_EXCEPTION_CONTEXT;
-            -- Before 10 s, this statement was cancelled: the server's own ends after 5 s, and only
-            -- then does dblink see a cancel.  Later, a server hangs.
-            IF SQLSTATE = '57014' AND clock_timestamp() < asked_at + interval '10 s'
-               AND context !~ 'while executing query on ' THEN
-                RAISE;
-            END IF;
-            RETURN QUERY VALUES (
-                'server_does_not_answer', 'error', object, 'does not answer: ' || regexp_replace(
-                    concat_ws(': ', SQLERRM, NULLIF(detail, '')), '[[:space:]]+', ' ', 'g'),
-                'Start it, create the extension instaid of the same version in its database, or'
-                ' correct the options of the server and the user mapping.');
-        END;
-    END LOOP;
-    RETURN QUERY
-    WITH answer AS MATERIALIZED (
-        SELECT a.number, s.*
-        FROM jsonb_array_elements(states) WITH ORDINALITY AS a (state, number),
-             jsonb_to_record(a.state) AS s (name text, database text, started_at numeric,
-                                            shard_ids integer[])),
-    -- Two names of one server count once, and so does a primary with its standbys.  A copy that
-    -- was promoted has started at another time.
-    live AS MATERIALIZED (
-        SELECT DISTINCT ON (a.database, a.started_at, u.shard_id) a.*, u.shard_id
-        FROM answer AS a, unnest(a.shard_ids) AS u (shard_id)
-        WHERE a.started_at IS NOT NULL OR NOT EXISTS (
-            SELECT FROM answer AS p WHERE p.database = a.database AND p.started_at IS NOT NULL)
-        ORDER BY a.database, a.started_at, u.shard_id, a.number)
-    SELECT 'shard_id_on_two_servers', 'error', b.name,
-           format('issues IDs of the same shards as %s: %s%s', a.name, array_to_string(
-                      (array_agg(a.shard_id ORDER BY a.shard_id))[1:10], ', '),
-                  CASE WHEN count(*) > 10 THEN ', ...' END),
-           'If one is a copy of the other, stop it. Otherwise give each shard another ID on one of'
-           ' the servers, with instaid.renumber_shard() or, for schema instaid, the setting'
-           ' instaid.node_shard_id, or freeze it there.'
-    FROM live AS a JOIN live AS b ON b.shard_id = a.shard_id AND b.number > a.number
-    GROUP BY b.name, a.name ORDER BY b.name COLLATE "C", a.name COLLATE "C";
-END $$;
-COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs and clocks of this '
-'server and of others, which it asks by dblink; none if all is well';
 
 ---- Rights ----
 

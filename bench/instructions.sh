@@ -56,7 +56,6 @@ nextval       | -    | nextval | loop      | 5000 | 1    | SELECT count(nextval(
 next_id       | 0.34 | nextval | loop      | 5000 | 1    | SELECT count(insta5.next_id()) $rows
 ahead         | 0.34 | nextval | loop      | 5000 | 1    | SELECT count(insta5.next_id('ahead_seq')) $rows
 next_ids 1000 | 0.05 | nextval | from loop | 20   | 1000 | SELECT count(i) $rows, insta5.next_ids(1000 + 0 * g) AS i
-in FROM       | 0.05 | nextval | from loop | 20   | 1000 | SELECT count(i) $rows, instaid.next_ids('insta5.table_id_seq', 5, 1000 + 0 * g) AS i
 ticket        | 1.28 | nextval | loop      | 5000 | 1    | SELECT count(instaid_tickets.next('plain')) $rows
 ticket 1000   | 1.28 | nextval | loop      | 5000 | 1    | SELECT count(instaid_tickets.next('stepped')) $rows
 id >> 23      | -    | nextval | bigint loop | 5000 | 1  | SELECT count(g >> 23) $bigint_rows

@@ -129,12 +129,12 @@ BEGIN ATOMIC
 END;
 
 -- The shards of this database.  has_sequence: any role may declare a shard with a sequence that it
--- has no rights on.  expires_at is the time of the first ID that would be negative.
+-- has no rights on.
 CREATE OR REPLACE VIEW instaid._audited_shards AS
     SELECT p.pronamespace AS schema, s.schema_name, quote_ident(s.schema_name) AS name,
            s.shard_id, s.epoch, s.frozen, p.proowner AS owner, s.sequence::oid AS sequence,
            pg_has_role(p.proowner, c.relowner, 'USAGE') AS has_sequence,
-           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at
+           instaid._end_of_ids(s.epoch) AS expires_at
     FROM instaid._list_shards() AS s JOIN pg_proc AS p ON p.oid = s.declaration
          LEFT JOIN pg_class AS c ON c.oid = s.sequence;
 

@@ -83,8 +83,7 @@ CREATE OR REPLACE FUNCTION instaid._check_new_shard(schema_name text, shard_id i
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
 DECLARE
     expires_at timestamptz;
-    -- the time of the first ID that would be negative
-    default_ends_at CONSTANT timestamptz := instaid.extract_timestamp(-9223372036854775808);
+    default_ends_at CONSTANT timestamptz := instaid._end_of_ids(instaid.default_epoch());
     conflict record;
     other record;
 BEGIN
@@ -96,7 +95,7 @@ BEGIN
     -- refuses what is out of range, and an epoch that is not a whole millisecond
     PERFORM instaid.make_id(epoch, shard_id, 0, epoch);
     expires_at := CASE WHEN epoch <= clock_timestamp()
-                       THEN instaid.extract_timestamp(-9223372036854775808, epoch) END;
+                       THEN instaid._end_of_ids(epoch) END;
     IF shard_id IS NOT NULL AND (expires_at > clock_timestamp()) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
             MESSAGE = CASE WHEN expires_at IS NULL THEN format('epoch %s is in the future', epoch)

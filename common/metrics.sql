@@ -2,11 +2,11 @@
 
 -- Any role can declare a shard, also with a sequence that it may not use, or with another
 -- relation: this counts for nothing.  A shard that can issue IDs hides only those of its owner.
-CREATE OR REPLACE VIEW instaid.metrics_by_owner AS
+CREATE OR REPLACE VIEW instaid.metrics AS
     SELECT pg_catalog.pg_get_userbyid(s.owner) AS owner, s.shards, s.frozen_shards, s.unreadable,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
            CASE WHEN s.age < 0 THEN s.newest_shard END AS drift_shard,
-           instaid._drift_limit() AS drift_limit_seconds,
+           EXTRACT(epoch FROM instaid._drift_limit())::double precision AS drift_limit_seconds,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
            EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
                AS expiry_seconds, s.expiry_shard
@@ -23,7 +23,7 @@ CREATE OR REPLACE VIEW instaid.metrics_by_owner AS
                   FILTER (WHERE NOT h.frozen))[1] AS expiry_shard
           FROM (SELECT p.proowner AS owner, l.schema_name, l.frozen, o.is_read,
                        instaid.extract_timestamp(o.last, l.epoch) AS last_issued_at,
-                       instaid.extract_timestamp(-9223372036854775808, l.epoch) AS expires_at
+                       instaid._end_of_ids(l.epoch) AS expires_at
                 FROM instaid._list_shards() AS l JOIN pg_proc AS p ON p.oid = l.declaration
                      JOIN pg_class AS c ON c.oid = l.sequence
                      -- tables can have sequences of their own
@@ -36,17 +36,5 @@ CREATE OR REPLACE VIEW instaid.metrics_by_owner AS
                            THEN has_sequence_privilege(p.proowner, c.oid, 'USAGE, UPDATE')
                                 IS NOT FALSE END) AS h
           GROUP BY h.owner) AS s;
-COMMENT ON VIEW instaid.metrics_by_owner IS 'the shards of each role, for a monitoring system; as '
-'metrics, it counts as unreadable what the role does not see';
-
-CREATE OR REPLACE VIEW instaid.metrics AS
-    SELECT COALESCE(sum(o.shards), 0)::bigint AS shards,
-           COALESCE(sum(o.frozen_shards), 0)::bigint AS frozen_shards,
-           COALESCE(sum(o.unreadable), 0)::bigint AS unreadable,
-           max(o.drift_seconds) AS drift_seconds,
-           (array_agg(o.drift_shard ORDER BY o.drift_seconds DESC NULLS LAST))[1] AS drift_shard,
-           instaid._drift_limit() AS drift_limit_seconds,
-           min(o.last_id_seconds) AS last_id_seconds, min(o.expiry_seconds) AS expiry_seconds
-    FROM instaid.metrics_by_owner AS o;
-COMMENT ON VIEW instaid.metrics IS 'one row for a monitoring system; it leaves out what the role '
-'does not see in the view shards, and counts it as unreadable';
+COMMENT ON VIEW instaid.metrics IS 'the shards of each role, for a monitoring system; it '
+'leaves out what the caller does not see in the view shards, and counts it as unreadable';

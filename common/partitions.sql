@@ -107,7 +107,7 @@ BEGIN
     -- longer than the format; a thousand of them are not past the times of PostgreSQL
     step := LEAST(step, '200 years');
     -- refuses an infinite epoch
-    expires_at := instaid.extract_timestamp(-9223372036854775808, epoch);
+    expires_at := instaid._end_of_ids(epoch);
     IF from_time + step <= epoch OR to_time > expires_at THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('times from %s to %s are out of range for an ID', from_time, to_time),

@@ -5,8 +5,7 @@ CREATE OR REPLACE VIEW instaid.shards AS
                 THEN GREATEST(instaid.extract_timestamp(i.newest_id, s.epoch)
                               - pg_catalog.clock_timestamp(), '0'::interval)
            END AS drift, s.frozen,
-           -- the time of the first ID that would be negative
-           instaid.extract_timestamp(-9223372036854775808, s.epoch) AS expires_at,
+           instaid._end_of_ids(s.epoch) AS expires_at,
            i.newest_sequence AS drift_sequence
     FROM instaid._list_shards() AS s
          -- tables can have sequences of their own

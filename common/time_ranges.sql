@@ -11,7 +11,7 @@ CREATE OR REPLACE FUNCTION instaid.created_between(
 COMMENT ON FUNCTION instaid.created_between(bigint, timestamptz, timestamptz, timestamptz) IS
 'whether an ID has a time from from_time on, before to_time; uses indexes, prunes partitions';
 
-CREATE OR REPLACE FUNCTION instaid.integer_now() RETURNS bigint
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-    RETURN instaid.min_id(pg_catalog.now());
-COMMENT ON FUNCTION instaid.integer_now() IS 'min_id(now()), for tools that partition by integers';
+-- The end of an epoch's IDs: the time of the first one that would be negative.
+CREATE OR REPLACE FUNCTION instaid._end_of_ids(epoch timestamptz) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN instaid.extract_timestamp(-9223372036854775808, epoch);

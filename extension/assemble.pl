@@ -8,8 +8,7 @@ use strict;
 use warnings;
 
 my %parts = (
-	'instaid' => [ map { "extension/$_" } qw(schema ids shards positions audit renumbering servers
-		rights) ],
+	'instaid' => [ map { "extension/$_" } qw(schema ids shards positions audit renumbering rights) ],
 	'adopt/instaid_adopt' => [ 'adopt/schema', 'adopt/extension', 'adopt/copies', 'adopt/evidence',
 		'adopt/adopt_shard', 'adopt/replace_copy', 'adopt/adopt_column', 'extension/rights' ]);
 

@@ -16,9 +16,7 @@ CREATE VIEW instaid._audited_sequences AS
            -- it can be words
            CASE WHEN t.cure LIKE 'ALTER SEQUENCE %' THEN t.cure ELSE '-- ' || t.cure END AS cure,
            t.issued_at - clock_timestamp() AS ahead,
-           -- metrics.drift_limit_seconds; _list_shards() has loaded what defines the setting
-           current_setting('instaid.max_drift', true)::interval + interval '1064 ms'
-           AS ahead_limit,
+           instaid._drift_limit() AS ahead_limit,
            -- in the last millisecond of its IDs, or at what is no tick any more
            u.expires_at > now() AND t.last_value > 0
            AND COALESCE(t.issued_at, 'infinity') >= u.expires_at - interval '1 ms' AS is_at_end
@@ -29,7 +27,7 @@ CREATE VIEW instaid._audited_sequences AS
                 SELECT i.sequence, i.owner, s.expires_at, s.frozen AND s.owner = i.owner
                 FROM instaid._id_columns AS i JOIN shard AS s ON s.schema = i.maker
                 UNION ALL
-                SELECT l.sequence, l.owner, instaid.extract_timestamp(-9223372036854775808), false
+                SELECT l.sequence, l.owner, instaid._end_of_ids(instaid.default_epoch()), false
                 FROM instaid._lone_sequences AS l) AS m
                JOIN pg_class AS o ON o.oid = m.sequence AND o.relpersistence <> 't'
           WHERE pg_has_role(m.owner, o.relowner, 'USAGE') GROUP BY m.sequence) AS u

@@ -11,25 +11,34 @@ CREATE FUNCTION instaid.next_id(sequence regclass, shard_id integer, epoch times
 COMMENT ON FUNCTION instaid.next_id(regclass, int, timestamptz) IS 'the next ID of a sequence; '
 'greater than all before; needs USAGE or UPDATE on it';
 
-CREATE FUNCTION instaid.next_ids(sequence regclass, shard_id integer, count integer,
-                                 epoch timestamptz DEFAULT instaid.default_epoch())
-    RETURNS SETOF bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME', 'instaid_next_ids';
-COMMENT ON FUNCTION instaid.next_ids(regclass, int, int, timestamptz) IS 'the next 1 to 1000000 '
-'IDs of a sequence, in increasing order; needs USAGE or UPDATE on it';
-
--- The last ID that a sequence issued; null if there is none, while it is dropped, and without
--- USAGE or SELECT on it or pg_read_all_stats.
-CREATE FUNCTION instaid._last_id(sequence regclass, shard_id integer,
-                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_last_id';
-
--- The last value of a sequence, and its time if it is a tick, null in the cases of _last_id(); why
--- it cannot serve as a source of IDs, and what to do, null if it can; whether it was read.
+-- The last value of a sequence, and its time if it is a tick; why it cannot serve as a source of
+-- IDs, and what to do, null if it can; whether it was read: not while it is altered or dropped, and
+-- without USAGE or SELECT on it or pg_read_all_stats.
 CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT last_value bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text,
                                         OUT is_read boolean)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_sequence_state';
+
+-- The last ID of a sequence; null if there is none, or if it was not read.  One that setval() took
+-- past the end of the format stands there.
+CREATE FUNCTION instaid._position(sequence regclass, shard_id integer, epoch timestamptz,
+                                  OUT last bigint, OUT is_read boolean)
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT CASE WHEN s.last_value > 0 AND COALESCE(s.issued_at, 'infinity') >= epoch
+                THEN instaid.make_id(
+                    LEAST(s.issued_at, instaid.extract_timestamp(9223372036854775807, epoch)),
+                    shard_id, s.last_value, epoch) END, s.is_read
+    FROM instaid._sequence_state(sequence) AS s;
+END;
+
+-- The last ID that a sequence issued; null if there is none, and if it was not read.
+CREATE FUNCTION instaid._last_id(sequence regclass, shard_id integer,
+                                epoch timestamptz DEFAULT instaid.default_epoch()) RETURNS bigint
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
+    RETURN (SELECT instaid.make_id(s.issued_at, shard_id, s.last_value, epoch)
+            FROM instaid._sequence_state(sequence) AS s
+            WHERE s.issued_at >= epoch AND s.issued_at < instaid._end_of_ids(epoch));
 
 ---- Shards ----
 
@@ -40,6 +49,9 @@ CREATE FUNCTION instaid._call_handler() RETURNS language_handler
 -- Refuses functions in the language instaid that are not functions of a shard.
 CREATE FUNCTION instaid._validator(oid) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_validator';
+
+-- PostgreSQL calls both without asking for this right.
+REVOKE EXECUTE ON FUNCTION instaid._call_handler(), instaid._validator(oid) FROM PUBLIC;
 
 CREATE TRUSTED LANGUAGE instaid HANDLER instaid._call_handler VALIDATOR instaid._validator;
 COMMENT ON LANGUAGE instaid IS 'a schema with next_ids(integer, regclass) in it is a shard';
@@ -84,43 +96,9 @@ CREATE FUNCTION instaid._function_fault(function oid, OUT code text, OUT problem
 
 -- The sequences that issue the IDs of a shard: the one of its next_id() first, and those that
 -- tables of its owner pass to next_id(regclass).
--- The views call it for thousands of shards.  It is not STRICT, so that they contain its query.
--- OFFSET 0 keeps the planner, which can know little of pg_depend, to look-ups by a whole key.
--- 23 is integer, 2205 regclass: an array's cast is not shown, and pg_upgrade fails without it.
 CREATE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclass
-    LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1
-BEGIN ATOMIC
-    SELECT u.oid::regclass
-    FROM pg_proc AS s JOIN pg_language AS l ON l.oid = s.prolang AND l.lanname = 'instaid'
-         CROSS JOIN LATERAL (
-             SELECT c.oid, 1
-             FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.refobjid AND c.relkind = 'S'
-             WHERE d.classid = 'pg_proc'::regclass AND d.objid = s.oid
-               AND d.refclassid = 'pg_class'::regclass
-             UNION ALL
-             -- The sequences that column defaults pass to next_id(regclass).  Any role can write
-             -- such a default, so table and sequence must belong to the owner of the shard.
-             SELECT c.oid, 2
-             FROM pg_proc AS r
-                  CROSS JOIN LATERAL (
-                      SELECT f.classid, f.objid FROM pg_depend AS f
-                      WHERE f.refclassid = 'pg_proc'::regclass AND f.refobjid = r.oid OFFSET 0)
-                  AS f
-                  CROSS JOIN LATERAL (
-                      SELECT d.refclassid, d.refobjid FROM pg_depend AS d
-                      WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.objid OFFSET 0)
-                  AS d
-                  JOIN pg_attrdef AS a ON a.oid = f.objid
-                  JOIN pg_class AS t ON t.oid = a.adrelid AND t.relowner = r.proowner
-                  JOIN pg_class AS c ON c.oid = d.refobjid AND c.relowner = r.proowner
-                                    AND c.relkind = 'S' AND c.relpersistence <> 't'
-             WHERE r.proname = 'next_id' AND r.pronamespace = s.pronamespace
-               AND r.proargtypes = '2205'::oidvector AND r.prolang = s.prolang
-               AND r.proowner = s.proowner AND f.classid = 'pg_attrdef'::regclass
-               AND d.refclassid = 'pg_class'::regclass) AS u (oid, place)
-    WHERE s.oid = instaid._find_function(schema_name, 'next_ids', '23 2205'::oidvector)
-    GROUP BY u.oid ORDER BY min(u.place), u.oid;
-END;
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
+    AS 'MODULE_PATHNAME', 'instaid_shard_sequences';
 
 -- include common/shards.sql
 COMMENT ON VIEW instaid.shards IS 'the shards of this database; last_id, last_issued_at and drift '
@@ -179,9 +157,9 @@ END $$;
 
 ---- Reading in batches ----
 
-CREATE FUNCTION instaid.settled_id(schema_name text, sequence regclass DEFAULT '-',
+CREATE FUNCTION instaid.settled_id(schema_name text, sequence regclass DEFAULT NULL,
                                    wait boolean DEFAULT true) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id';
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_settled_id';
 COMMENT ON FUNCTION instaid.settled_id IS 'an ID of a shard, or of a sequence of one of its '
 'tables, up to which no open transaction has taken one; waits for those, or returns null if wait '
 'is false; needs USAGE or SELECT on the sequence';

@@ -9,9 +9,9 @@ CREATE OR REPLACE VIEW instaid._lone_sequences AS
 \ir ../common/positions.sql
 
 -- next_ids() and RESTART go up to 2.1 s ahead of the clock.
-CREATE OR REPLACE FUNCTION instaid._drift_limit() RETURNS double precision
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-    RETURN 5;
+CREATE OR REPLACE FUNCTION instaid._drift_limit() RETURNS interval
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN interval '5 s';
 
 \ir ../common/metrics.sql
 
@@ -33,8 +33,7 @@ CREATE OR REPLACE VIEW instaid._audited_sequences AS
                   ' START WITH %3$s CACHE 1 NO CYCLE;', n.nspname, c.relname, o.minimum_value,
                   CASE WHEN f.is_frozen THEN q.seqmax ELSE o.maximum_value END) AS cure,
            instaid.extract_timestamp(t.last, s.epoch) - clock_timestamp() AS ahead,
-           -- next_ids() and RESTART go up to 2.1 s ahead
-           interval '5 s' AS ahead_limit,
+           instaid._drift_limit() AS ahead_limit,
            s.expires_at > now() AND t.last >= o.maximum_value AS is_at_end
     FROM (SELECT s.schema, s.sequence FROM shard AS s
           UNION

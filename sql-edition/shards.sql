@@ -246,9 +246,9 @@ CREATE OR REPLACE FUNCTION instaid._shard_commands(schema_name text, shard_id in
 
 ---- Reading in batches ----
 
-CREATE OR REPLACE FUNCTION instaid.settled_id(schema_name text, sequence regclass DEFAULT '-',
+CREATE OR REPLACE FUNCTION instaid.settled_id(schema_name text, sequence regclass DEFAULT NULL,
                                               wait boolean DEFAULT true) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE feature_not_supported USING MESSAGE = 'the SQL edition of instaid cannot do this',
         DETAIL = 'settled_id() needs the extension instaid.',
@@ -426,8 +426,7 @@ BEGIN
             MESSAGE = format('ID %s is past the last ID of sequence %s', id, sequence),
             DETAIL = format('Its time is %s; the IDs of the sequence end at %s.',
                             instaid.extract_timestamp(id, epoch),
-                            instaid.extract_timestamp(-9223372036854775808,
-                                                      to_timestamp(main.seqmin / 1000.0)));
+                            instaid._end_of_ids(to_timestamp(main.seqmin / 1000.0)));
     END IF;
     -- keeps ALTER SEQUENCE out
     PERFORM pg_sequence_last_value(sequence);

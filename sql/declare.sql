@@ -173,16 +173,26 @@ DROP FUNCTION next_id();
 SELECT count(*) AS before FROM pg_depend \gset
 SELECT instaid._validator('next_id()'::regprocedure), instaid._validator('next_ids(integer, regclass)'::regprocedure);
 SELECT count(*) - :before AS written FROM pg_depend;
+-- not even in the transaction that creates a function
+BEGIN;
+CREATE OR REPLACE FUNCTION next_id() RETURNS bigint LANGUAGE instaid STRICT COST 1 AS 'as next_ids(integer, regclass)';
+SELECT instaid._validator('next_id()'::regprocedure), instaid._validator('next_id()'::regprocedure);
+SELECT count(*) - :before AS written FROM pg_depend;
+ROLLBACK;
 \set VERBOSITY sqlstate
 SELECT instaid._validator('pg_catalog.now()'::regprocedure);
 \set VERBOSITY default
 SELECT try('SELECT instaid._validator(0)');
+-- the handler makes no ID for a function of another language, such as itself
+SELECT try('SELECT instaid._call_handler() IS NULL');
 
 -- A call needs EXECUTE on the function and USAGE on the sequence, unless the function
 -- is SECURITY DEFINER.
 CREATE ROLE regress_instaid_app;
 GRANT USAGE ON SCHEMA regress_d TO regress_instaid_app;
 SET ROLE regress_instaid_app;
+SELECT try('SELECT instaid._validator(0)');
+SELECT try('SELECT instaid._call_handler() IS NULL');
 SELECT try('SELECT regress_d.next_id()');
 RESET ROLE;
 ALTER FUNCTION next_id() SECURITY DEFINER;

@@ -86,7 +86,6 @@ FROM (VALUES
     (6, $$regress_w.next_ids(1, 'regress_w.loose_seq')$$),
     (7, $$instaid.next_id('regress_w.table_id_seq', 61)$$),
     (8, $$instaid.next_id('regress_w.likes_id_seq', 61)$$),
-    (9, $$instaid.next_ids('regress_w.likes_id_seq', 61, 2)$$),
     (10, $$nextval('regress_w.table_id_seq')$$), (11, $$nextval('regress_w.likes_id_seq')$$),
     (12, $$instaid.advance_past('regress_w.table_id_seq', 1, instaid.default_epoch())$$))
     AS c (n, call) CROSS JOIN LATERAL (SELECT * FROM try('SELECT ' || c.call) LIMIT 1) AS t (try)

@@ -16,7 +16,6 @@ SELECT try($$SELECT instaid.next_id('by_two', 5)$$);
 SELECT try($$SELECT instaid.next_id('downwards', 5)$$);
 SELECT try($$SELECT instaid.next_id('too_short', 5)$$);
 SELECT try($$SELECT instaid.next_id('"Round"', 5)$$);
-SELECT try($$SELECT * FROM instaid.next_ids('"Round"', 5, 10)$$);
 SELECT format('ALTER SEQUENCE %I AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE', sequencename)
 FROM pg_sequences WHERE schemaname = 'regress_r' \gexec
 SELECT sequencename, instaid.extract_shard_id(instaid.next_id(quote_ident(sequencename)::regclass, 5))
@@ -70,15 +69,13 @@ CREATE UNLOGGED TABLE unlogged (id bigint GENERATED ALWAYS AS IDENTITY);
 SELECT instaid.extract_shard_id(instaid.next_id('unlogged_id_seq', 5)) FROM generate_series(1, 2);
 
 -- arguments
-CREATE SEQUENCE s;
+SELECT instaid.create_shard('regress_r', 0, sequence_name => 's');
 SELECT try($$SELECT instaid.next_id('s', 8192)$$);
 SELECT try($$SELECT instaid.next_id('s', -1)$$);
-SELECT try($$SELECT * FROM instaid.next_ids('s', 8192, 1)$$);
-SELECT try($$SELECT * FROM instaid.next_ids('s', 5, 0)$$);
-SELECT try($$SELECT * FROM instaid.next_ids('s', 5, 1000001)$$);
+SELECT try($$SELECT * FROM next_ids(0)$$);
+SELECT try($$SELECT * FROM next_ids(1000001)$$);
 SELECT try($$SELECT instaid.next_id('s', 5, 'infinity')$$);
 SELECT try($$SELECT instaid.next_id('s', 5, '-infinity')$$);
-SELECT try($$SELECT * FROM instaid.next_ids('s', 5, 1, 'infinity')$$);
 
 -- an epoch in the future, and one whose IDs have ended
 SELECT try($$SELECT instaid.next_id('s', 5, '2100-01-01 UTC')$$);
@@ -86,7 +83,7 @@ SELECT try($$SELECT instaid.next_id('s', 5, '1970-01-01 UTC')$$);
 SELECT try($$SELECT instaid.next_id('s', 5, '4713-01-01 BC UTC')$$);
 SELECT try($$SELECT instaid.next_id('s', 5, '294276-12-31 UTC')$$);
 
-SELECT try($$SELECT * FROM instaid.next_ids('s', 5, 1, '2020-01-01 00:00:00.000001 UTC')$$);
+SELECT try($$SELECT instaid.next_id('s', 5, '2020-01-01 00:00:00.000001 UTC')$$);
 SELECT try($$SELECT instaid._last_id('s', 5, '2020-01-01 00:00:00.000001 UTC')$$);
 SELECT try($$SELECT instaid.advance_past('s', 5, '2020-01-01 00:00:00.000001 UTC')$$);
 SELECT try($$SELECT instaid.advance_past('s', 5, '2100-01-01 UTC')$$);
@@ -103,7 +100,7 @@ SET client_min_messages = error;
 SELECT instaid.next_id('s', 0), instaid.next_id('s', 8191);
 RESET client_min_messages;
 SELECT try($$SELECT instaid.next_id('s', 0)$$);
-SELECT try($$SELECT * FROM instaid.next_ids('s', 0, 10)$$);
+SELECT try($$SELECT * FROM next_ids(10)$$);
 SELECT instaid._last_id('s', 0) IS NULL AS none, instaid.extract_timestamp(instaid._last_id('s', 0, '2020-01-01 UTC'), '2020-01-01 UTC') AS another;
 -- a call also fails after the last tick
 SELECT setval('s', 9007199254740990);
@@ -111,7 +108,6 @@ SET client_min_messages = error;
 SELECT instaid.next_id('s', 8191, '2240-01-01 UTC');
 RESET client_min_messages;
 SELECT try($$SELECT instaid.next_id('s', 0, '2240-01-01 UTC')$$);
-SELECT try($$SELECT * FROM instaid.next_ids('s', 0, 10, '2240-01-01 UTC')$$);
 SELECT last_value FROM s;
 SELECT setval('s', 9223372036854775807);
 SELECT try($$SELECT instaid.next_id('s', 0)$$);
@@ -120,8 +116,8 @@ SELECT instaid.extract_timestamp(instaid.next_id('s', 0)) <= clock_timestamp() A
 -- a batch can take the last IDs of an epoch, and no more
 SELECT setval('s', :end - 4) - :end AS behind;
 SET client_min_messages = error;
-SELECT count(*) FROM instaid.next_ids('s', 0, 3);
-SELECT try($$SELECT * FROM instaid.next_ids('s', 0, 1)$$);
+SELECT count(*) FROM next_ids(3);
+SELECT try($$SELECT * FROM next_ids(1)$$);
 RESET client_min_messages;
 
 SET client_min_messages = warning;

@@ -27,7 +27,7 @@ SELECT object FROM routine WHERE prosecdef;
 SELECT object FROM routine WHERE lanname = 'plpgsql' AND prokind <> 'p' AND NOT COALESCE(proconfig @> '{"search_path=pg_catalog, pg_temp"}', false);
 SELECT object FROM routine WHERE lanname = 'sql' AND prosqlbody IS NULL;
 
--- everybody can use the extension, but cannot create objects in its schemas
+-- everybody can use the extension, but for what only PostgreSQL calls, and cannot create objects in its schemas
 SELECT object FROM routine WHERE NOT has_function_privilege('public', oid, 'EXECUTE');
 SELECT object FROM member WHERE classid = 'pg_class'::regclass AND NOT has_table_privilege('public', objid, 'SELECT');
 SELECT object FROM member WHERE classid = 'pg_namespace'::regclass

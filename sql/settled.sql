@@ -27,10 +27,10 @@ SELECT form, settled = :settled AS same FROM (VALUES
     ('sequence', instaid.settled_id('regress_s', 'regress_s.table_id_seq')),
     ('sequence, wait', instaid.settled_id('regress_s', 'regress_s.table_id_seq', false)),
     ('sequence by name', instaid.settled_id('regress_s', sequence => 'regress_s.table_id_seq', wait => 'no')),
-    ('the default', instaid.settled_id('regress_s', '-')))
+    ('the default', instaid.settled_id('regress_s', NULL)))
     AS call (form, settled);
-SELECT instaid.settled_id(NULL) IS NULL AS nothing, instaid.settled_id('regress_s', wait => NULL) IS NULL AS nothing,
-    instaid.settled_id('regress_s', NULL) IS NULL AS nothing;
+SELECT instaid.settled_id(NULL) IS NULL AS nothing, instaid.settled_id('regress_s', wait => NULL) IS NULL AS nothing;
+SELECT try($$SELECT instaid.settled_id('regress_s', '-')$$);
 
 -- the result has the epoch and the ID of the shard
 SET client_min_messages = warning;

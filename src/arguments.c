@@ -1,10 +1,10 @@
-/* Shard IDs and epochs: checks of those that callers pass, and the shard ID of this server. */
+/* Shard IDs and epochs that callers pass. */
 #include "postgres.h"
 
-#include "utils/guc.h"
 #include "utils/timestamp.h"
 
-#include "ids.h"
+#include "arguments.h"
+#include "layout.h"
 
 void
 check_shard_id(int32 shard_id)
@@ -23,7 +23,6 @@ time_str(TimestampTz time)
 	return pstrdup(timestamptz_to_str(time));
 }
 
-/* The epoch that was passed last */
 TimestampTz last_epoch = (DEFAULT_EPOCH_MS - POSTGRES_EPOCH_MS) * 1000;
 int64		last_epoch_ms = DEFAULT_EPOCH_MS;
 
@@ -45,34 +44,4 @@ remember_epoch(TimestampTz epoch)
 				 errhint("Pass %s.", time_str(epoch - (epoch - MIN_EPOCH) % 1000))));
 	last_epoch_ms = time_ms(epoch);
 	last_epoch = epoch;
-}
-
-/* instaid.node_shard_id: the shard ID of this server, or NODE_SHARD if it has none */
-int			node_shard_id;
-
-void
-node_init(void)
-{
-	/*
-	 * not for sessions: two shard IDs for one sequence, or one for two
-	 * servers, repeat IDs
-	 */
-	DefineCustomIntVariable("instaid.node_shard_id",
-							"Sets the shard ID of this server, for the IDs of instaid.next_id().",
-							"No other server may have it. -1 means that it is not set: instaid.next_id() fails.",
-							&node_shard_id, NODE_SHARD, NODE_SHARD, MAX_SHARD_ID, PGC_SIGHUP, 0,
-							NULL, NULL, NULL);
-}
-
-int32
-node_shard_id_or_error(void)
-{
-	if (node_shard_id == NODE_SHARD)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("instaid.node_shard_id is not set"),
-				 errdetail("It is the shard ID in the IDs that instaid.next_id() makes on this server."),
-				 errhint("A superuser sets it to a number from 0 to %d that no other server and no other shard has: ALTER SYSTEM SET instaid.node_shard_id = number; and then SELECT pg_reload_conf();",
-						 MAX_SHARD_ID)));
-	return node_shard_id;
 }

@@ -31,14 +31,9 @@
 #include <ctype.h>
 
 #include "access/detoast.h"
-#include "access/genam.h"
-#include "access/table.h"
-#include "access/xact.h"
 #include "catalog/dependency.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_attrdef.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_depend.h"
 #include "commands/proclang.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -47,7 +42,8 @@
 #include "utils/syscache.h"
 
 #include "common.h"
-#include "ids.h"
+#include "declaration.h"
+#include "layout.h"
 #include "sequence.h"
 
 #define REFERENCE	"as next_ids(integer, regclass)"
@@ -65,6 +61,35 @@
 
 PG_FUNCTION_INFO_V1(instaid_validator);
 PG_FUNCTION_INFO_V1(instaid_function_fault);
+
+int			node_shard_id;
+
+void
+declaration_init(void)
+{
+	/*
+	 * not for sessions: two shard IDs for one sequence, or one for two
+	 * servers, repeat IDs
+	 */
+	DefineCustomIntVariable("instaid.node_shard_id",
+							"Sets the shard ID of this server, for the IDs of instaid.next_id().",
+							"No other server may have it. -1 means that it is not set: instaid.next_id() fails.",
+							&node_shard_id, NODE_SHARD, NODE_SHARD, MAX_SHARD_ID, PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+}
+
+int32
+declaration_node_shard_id(void)
+{
+	if (node_shard_id == NODE_SHARD)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("instaid.node_shard_id is not set"),
+				 errdetail("It is the shard ID in the IDs that instaid.next_id() makes on this server."),
+				 errhint("A superuser sets it to a number from 0 to %d that no other server and no other shard has: ALTER SYSTEM SET instaid.node_shard_id = number; and then SELECT pg_reload_conf();",
+						 MAX_SHARD_ID)));
+	return node_shard_id;
+}
 
 /* The name and the parameters of a function, for messages */
 char *
@@ -108,7 +133,7 @@ has_declaring_signature(Form_pg_proc proc)
  * one shard, and has one shard ID.
  */
 bool
-is_declaration(Form_pg_proc proc)
+shard_function_declares(Form_pg_proc proc)
 {
 	return has_declaring_signature(proc) && strcmp(NameStr(proc->proname), DECLARATION) == 0;
 }
@@ -184,7 +209,7 @@ read_default(HeapTuple tuple, Declaration *declaration)
 }
 
 const char *
-read_declaration(HeapTuple tuple, Declaration *declaration)
+declaration_read(HeapTuple tuple, Declaration *declaration)
 {
 	const char *fault = read_body(function_body(tuple), declaration);
 
@@ -193,8 +218,8 @@ read_declaration(HeapTuple tuple, Declaration *declaration)
 }
 
 /* A function of a schema in the language, as a tuple that the caller releases; or NULL */
-static HeapTuple
-find_shard_function(const char *name, const Oid *types, int nargs, Oid schema)
+HeapTuple
+shard_function_find(const char *name, const Oid *types, int nargs, Oid schema)
 {
 	HeapTuple	tuple;
 
@@ -210,11 +235,11 @@ find_shard_function(const char *name, const Oid *types, int nargs, Oid schema)
 
 /* The declaration of a schema, as a tuple that the caller releases; or NULL */
 HeapTuple
-find_declaration(Oid schema)
+declaration_find(Oid schema)
 {
 	static const Oid types[] = {INT4OID, REGCLASSOID};
 
-	return find_shard_function(DECLARATION, types, lengthof(types), schema);
+	return shard_function_find(DECLARATION, types, lengthof(types), schema);
 }
 
 pg_noinline void
@@ -234,7 +259,7 @@ declaration_error(HeapTuple tuple, const char *fault)
  * sentence on why the function makes no IDs.
  */
 const char *
-read_shard_function(HeapTuple tuple, Declaration *declaration)
+shard_function_read(HeapTuple tuple, Declaration *declaration)
 {
 	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
 	HeapTuple	declared;
@@ -244,84 +269,19 @@ read_shard_function(HeapTuple tuple, Declaration *declaration)
 		return "It is not VOLATILE: PostgreSQL could call it once for all rows of a statement.";
 	declaration->is_definer = proc->prosecdef;
 	if (has_declaring_signature(proc))
-		return is_declaration(proc) ? read_declaration(tuple, declaration) :
+		return shard_function_declares(proc) ? declaration_read(tuple, declaration) :
 			"It is not named next_ids.";
 
-	declared = find_declaration(proc->pronamespace);
+	declared = declaration_find(proc->pronamespace);
 	if (!HeapTupleIsValid(declared))
 		return "Its schema has no next_ids(integer, regclass) in language instaid, to which it refers.";
-	fault = read_declaration(declared, declaration);
+	fault = declaration_read(declared, declaration);
 	ReleaseSysCache(declared);
 	if (fault)
 		return psprintf("The next_ids() of its schema declares no shard. %s", fault);
 	if (proc->prosecdef && proc->proowner != declaration->owner)
 		return "It is SECURITY DEFINER, and the next_ids() of its schema belongs to another role.";
 	return NULL;
-}
-
-/* Does an object depend on another one?  The relation is pg_depend. */
-static bool
-depends_on(Relation depend, Oid class, Oid object, Oid referenced_class, Oid referenced)
-{
-	ScanKeyData key[2];
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	bool		found = false;
-
-	ScanKeyInit(&key[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(class));
-	ScanKeyInit(&key[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(object));
-	scan = systable_beginscan(depend, DependDependerIndexId, true, NULL, lengthof(key), key);
-	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
-		found = ((Form_pg_depend) GETSTRUCT(tuple))->refclassid == referenced_class &&
-			((Form_pg_depend) GETSTRUCT(tuple))->refobjid == referenced;
-	systable_endscan(scan);
-	return found;
-}
-
-/*
- * Does a sequence issue IDs of a shard?  It is the declared one, or a default of one of the owner's
- * tables passes it to next_id(regclass), as in instaid._shard_sequences().
- */
-bool
-is_sequence_of_shard(Oid sequence, Oid schema, const Declaration *declaration)
-{
-	static const Oid types[] = {REGCLASSOID};
-	bool		found = sequence == declaration->sequence;
-	Oid			next_id;
-	Relation	depend;
-	ScanKeyData key[2];
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	if (found || relation_owner(sequence) != declaration->owner)
-		return found;
-	tuple = find_shard_function("next_id", types, lengthof(types), schema);
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	next_id = ((Form_pg_proc) GETSTRUCT(tuple))->proowner == declaration->owner ?
-		((Form_pg_proc) GETSTRUCT(tuple))->oid : InvalidOid;
-	ReleaseSysCache(tuple);
-
-	depend = table_open(DependRelationId, AccessShareLock);
-	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(RelationRelationId));
-	ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(sequence));
-	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, lengthof(key), key);
-	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_depend form = (Form_pg_depend) GETSTRUCT(tuple);
-
-		found = form->classid == AttrDefaultRelationId &&
-			depends_on(depend, form->classid, form->objid, ProcedureRelationId, next_id) &&
-			relation_owner(GetAttrDefaultColumnAddress(form->objid).objectId) ==
-			declaration->owner;
-	}
-	systable_endscan(scan);
-	table_close(depend, AccessShareLock);
-	return found;
 }
 
 /*
@@ -387,9 +347,13 @@ check_signature(HeapTuple tuple, Oid our_schema)
 				 errhint("VOLATILE and PARALLEL UNSAFE are the defaults; add STRICT.")));
 }
 
-/* Check the reference of a function to the declaration of its schema, and record it. */
+/*
+ * Check the reference of a function to the declaration of its schema.  CREATE FUNCTION, which has
+ * just deleted what was recorded for the function, also records it, so that pg_dump dumps the
+ * declaration first, and DROP knows what needs it.
+ */
 static void
-check_reference(HeapTuple tuple)
+check_reference(HeapTuple tuple, bool is_created)
 {
 	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
 	HeapTuple	declared;
@@ -403,7 +367,7 @@ check_reference(HeapTuple tuple)
 				 errdetail("Its body is \"%s\"; it must be \"%s\".", function_body(tuple), REFERENCE),
 				 errhint("instaid.create_shard() creates all functions of a shard.")));
 
-	declared = find_declaration(proc->pronamespace);
+	declared = declaration_find(proc->pronamespace);
 	if (!HeapTupleIsValid(declared))
 	{
 		if (check_function_bodies)
@@ -417,12 +381,7 @@ check_reference(HeapTuple tuple)
 		return;
 	}
 
-	/*
-	 * So that pg_dump dumps the declaration first.  Every role can call the
-	 * validator for any function, so only the transaction that creates the
-	 * function records it.
-	 */
-	if (TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmin(tuple->t_data)))
+	if (is_created)
 	{
 		ObjectAddressSet(function, ProcedureRelationId, proc->oid);
 		ObjectAddressSet(declaration, ProcedureRelationId,
@@ -434,7 +393,8 @@ check_reference(HeapTuple tuple)
 
 /*
  * The validator of the language refuses what is not a function of a shard.  A restore turns
- * check_function_bodies off, because other objects can be missing.
+ * check_function_bodies off, because other objects can be missing.  A query that calls it, which
+ * only superusers may, has an expression, and CREATE FUNCTION has none.
  */
 Datum
 instaid_validator(PG_FUNCTION_ARGS)
@@ -455,7 +415,7 @@ instaid_validator(PG_FUNCTION_ARGS)
 	if (has_declaring_signature(proc))
 	{
 		Declaration declaration;
-		const char *fault = read_declaration(tuple, &declaration);
+		const char *fault = declaration_read(tuple, &declaration);
 
 		if (fault == NULL && declaration.shard_id == NODE_SHARD && proc->pronamespace != our_schema)
 			fault = "Only the extension itself declares the shard of the node.";
@@ -465,7 +425,7 @@ instaid_validator(PG_FUNCTION_ARGS)
 			sequence_check_rights(declaration.sequence, SEQUENCE_RIGHTS);
 	}
 	else
-		check_reference(tuple);
+		check_reference(tuple, fcinfo->flinfo->fn_expr == NULL);
 
 	ReleaseSysCache(tuple);
 	PG_RETURN_VOID();
@@ -493,7 +453,7 @@ find_fault(HeapTuple tuple, const char **code)
 			"is not named next_ids, and declares no shard" : "is not named next_id";
 
 	*code = "shard_function_broken";
-	fault = read_shard_function(tuple, &declaration);
+	fault = shard_function_read(tuple, &declaration);
 	if (fault == NULL && has_declaring_signature(proc) &&
 		get_rel_relkind(declaration.sequence) != RELKIND_SEQUENCE)
 		fault = "Its sequence does not exist.";

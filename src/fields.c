@@ -3,8 +3,9 @@
 
 #include "utils/timestamp.h"
 
+#include "arguments.h"
 #include "common.h"
-#include "ids.h"
+#include "layout.h"
 
 PG_FUNCTION_INFO_V1(instaid_max_shard_id);
 PG_FUNCTION_INFO_V1(instaid_max_sequence);

@@ -29,10 +29,13 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
+#include "clocked_sequence.h"
 #include "common.h"
-#include "ids.h"
-#include "session.h"
+#include "generator.h"
+#include "layout.h"
 #include "sequence.h"
+
+PG_FUNCTION_INFO_V1(instaid_drift_limit);
 
 /*
  * Core logs 32 values ahead.  A busy sequence is logged one second ahead, so that it writes one
@@ -74,6 +77,20 @@ generator_init(void)
 							"An ID that would go further waits first, 64 ms at most.",
 							&max_drift, 1000, 0, INT_MAX, PGC_SUSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
+}
+
+/*
+ * How far a sequence can be ahead of the clock: load takes it up to max_drift and one wait, and a
+ * crash as far as is logged ahead.
+ */
+Datum
+instaid_drift_limit(PG_FUNCTION_ARGS)
+{
+	Interval   *limit = palloc0(sizeof(Interval));
+
+	(void) fcinfo;
+	limit->time = ((int64) max_drift + MAX_CLOCK_WAIT + TICKS_LOGGED_AHEAD / TICKS_PER_MS) * 1000;
+	PG_RETURN_INTERVAL_P(limit);
 }
 
 /* Sleep, ready to be interrupted. */
@@ -246,12 +263,12 @@ store_tick(ClockedSequence *seq, Form_pg_sequence_data data, int64 last)
 }
 
 /* The error for a sequence that has no further tick; the page is locked */
-static pg_noinline void
+pg_noreturn static pg_noinline void
 no_tick_error(ClockedSequence *seq, Form_pg_sequence_data data)
 {
 	int64		last_value = data->last_value;
 
-	session_unlock_page(seq);
+	clocked_sequence_unlock_page(seq);
 	ereport(ERROR,
 			(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 			 errmsg("sequence \"%s\" has reached the last tick", get_rel_name(seq->relid)),
@@ -306,7 +323,7 @@ take_ticks(ClockedSequence *seq, int wanted, int64 *first)
 
 	for (;;)
 	{
-		data = session_lock_page(seq);
+		data = clocked_sequence_lock_page(seq);
 		next = next_tick(seq, data, &now);
 		if (unlikely(next > MAX_TICK))
 			no_tick_error(seq, data);
@@ -321,14 +338,14 @@ take_ticks(ClockedSequence *seq, int wanted, int64 *first)
 			tick_ms(next) <= tick_ms(data->last_value))
 			break;
 
-		session_unlock_page(seq);
+		clocked_sequence_unlock_page(seq);
 		wait_for_clock(Min(drift - max_drift, MAX_CLOCK_WAIT));
 		waited = true;
 	}
 
 	count = Min(wanted, TICKS_PER_MS - tick_sequence(next));
 	lsn = store_tick(seq, data, next + count - 1);
-	session_unlock_page(seq);
+	clocked_sequence_unlock_page(seq);
 	seq->end = next + count;
 
 	/*
@@ -347,11 +364,11 @@ take_ticks(ClockedSequence *seq, int wanted, int64 *first)
 	return count;
 }
 
-/* Lock a sequence until the transaction ends, as the functions below do. */
+/* Check a sequence, and lock it until the transaction ends, as the functions below do. */
 void
-generator_lock(Oid sequence)
+generator_open(Oid sequence)
 {
-	(void) session_open(sequence, "instaid.next_id()");
+	(void) clocked_sequence_open(sequence, "instaid.next_id()");
 }
 
 /*
@@ -363,7 +380,7 @@ generator_take_tick(Oid sequence)
 {
 	int64		tick;
 
-	(void) take_ticks(session_open(sequence, "instaid.next_id()"), 1, &tick);
+	(void) take_ticks(clocked_sequence_open(sequence, "instaid.next_id()"), 1, &tick);
 	return tick;
 }
 
@@ -374,7 +391,7 @@ generator_take_tick(Oid sequence)
 int
 generator_take_ticks(Oid sequence, int wanted, int64 *first)
 {
-	return take_ticks(session_open(sequence, "instaid.next_ids()"), wanted, first);
+	return take_ticks(clocked_sequence_open(sequence, "instaid.next_ids()"), wanted, first);
 }
 
 /*
@@ -385,14 +402,14 @@ generator_take_ticks(Oid sequence, int wanted, int64 *first)
 void
 generator_advance(Oid sequence, int64 tick)
 {
-	ClockedSequence *seq = session_open(sequence, "instaid.advance_past()");
+	ClockedSequence *seq = clocked_sequence_open(sequence, "instaid.advance_past()");
 	Form_pg_sequence_data data;
 	XLogRecPtr	lsn;
 
 	/* like setval(), this needs more rights than nextval() */
 	sequence_check_rights(sequence, ACL_UPDATE);
 
-	data = session_lock_page(seq);
+	data = clocked_sequence_lock_page(seq);
 	if (data->last_value < tick || (data->last_value == tick && !data->is_called))
 	{
 		bool		was_set = sequence_is_cores(data);
@@ -405,7 +422,7 @@ generator_advance(Oid sequence, int64 tick)
 		seq->end = Max(seq->end, tick + 1);
 	}
 	lsn = seq->needs_wal ? PageGetLSN(BufferGetPage(seq->buffer)) : InvalidXLogRecPtr;
-	session_unlock_page(seq);
+	clocked_sequence_unlock_page(seq);
 
 	make_durable(lsn);
 }

@@ -12,10 +12,11 @@
 #include "utils/timestamp.h"
 
 #include "common.h"
-#include "ids.h"
+#include "declaration.h"
+#include "id_sequence.h"
+#include "layout.h"
 #include "sequence.h"
 
-PG_FUNCTION_INFO_V1(instaid_last_id);
 PG_FUNCTION_INFO_V1(instaid_sequence_state);
 PG_FUNCTION_INFO_V1(instaid_lock_sequence);
 
@@ -49,7 +50,7 @@ fault_of_options(Form_pg_sequence options, const char **cure)
 
 /* Refuse a sequence that cannot serve as a source of IDs, or could not if it were thawed. */
 void
-requirements_check(Relation rel, Form_pg_sequence options)
+id_sequence_check(Relation rel, Form_pg_sequence options)
 {
 	const char *cure;
 	const char *fault = fault_of_options(options, &cure);
@@ -73,7 +74,7 @@ requirements_check(Relation rel, Form_pg_sequence options)
  * it.
  */
 bool
-is_frozen(Oid sequence, int64 *max_value)
+id_sequence_is_frozen(Oid sequence, int64 *max_value)
 {
 	FormData_pg_sequence options;
 	const char *cure;
@@ -90,7 +91,7 @@ is_frozen(Oid sequence, int64 *max_value)
  * message names a shard if it declares this sequence in its own schema, as most do.
  */
 void
-check_not_frozen(Oid sequence)
+id_sequence_check_not_frozen(Oid sequence)
 {
 	Declaration declaration = {0};
 	int64		max_value;
@@ -99,15 +100,15 @@ check_not_frozen(Oid sequence)
 	char	   *name;
 	char	   *schema_name;
 
-	if (!is_frozen(sequence, &max_value))
+	if (!id_sequence_is_frozen(sequence, &max_value))
 		return;
 	/* no lock may keep another session from dropping them */
 	name = sequence_qualified_name(sequence);
 	schema = get_rel_namespace(sequence);
 	schema_name = get_namespace_name(schema);
-	tuple = find_declaration(schema);
+	tuple = declaration_find(schema);
 	if (HeapTupleIsValid(tuple))
-		(void) read_declaration(tuple, &declaration);
+		(void) declaration_read(tuple, &declaration);
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 schema_name != NULL && declaration.sequence == sequence ?
@@ -116,22 +117,6 @@ check_not_frozen(Oid sequence)
 			 errdetail("The MAXVALUE of sequence %s is %lld, which is too low for IDs.",
 					   name, (long long) max_value),
 			 errhint("If the shard was moved, use it in its new place; otherwise use instaid.thaw_shard(). If the sequence is not a shard's, use one without MAXVALUE.")));
-}
-
-Datum
-instaid_last_id(PG_FUNCTION_ARGS)
-{
-	Oid			sequence = PG_GETARG_OID(0);
-	int32		shard_id = PG_GETARG_INT32(1);
-	int64		epoch_ms = epoch_to_ms(PG_GETARG_TIMESTAMPTZ(2));
-	FormData_pg_sequence_data data;
-
-	check_shard_id(shard_id);
-
-	if (!sequence_read(sequence, NULL, NULL, &data) || !data.is_called ||
-		!tick_has_id(data.last_value, epoch_ms))
-		PG_RETURN_NULL();
-	PG_RETURN_INT64(tick_to_id(data.last_value, shard_id, epoch_ms));
 }
 
 /* The last value can be no tick, because setval() can set anything. */

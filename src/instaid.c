@@ -3,11 +3,11 @@
 
 #include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/inval.h"
-#include "utils/syscache.h"
 
-#include "ids.h"
-#include "session.h"
+#include "clocked_sequence.h"
+#include "declaration.h"
+#include "generator.h"
+#include "language.h"
 
 #ifdef PG_MODULE_MAGIC_EXT
 PG_MODULE_MAGIC_EXT(.name = "instaid",.version = INSTAID_VERSION);
@@ -19,34 +19,13 @@ PG_FUNCTION_INFO_V1(instaid_check_library);
 
 void		_PG_init(void);
 
-/* A relation has changed; all can have, if this is InvalidOid. */
-static void
-relcache_callback(Datum arg pg_attribute_unused(), Oid relid)
-{
-	session_forget(relid);
-}
-
-/* A role may have other rights. */
-static void
-syscache_callback(Datum arg pg_attribute_unused(), SysCacheIdentifier cacheid pg_attribute_unused(),
-				  uint32 hashvalue pg_attribute_unused())
-{
-	session_forget(InvalidOid);
-}
-
 void
 _PG_init(void)
 {
+	clocked_sequence_init();
 	generator_init();
-	session_init();
-	node_init();
+	declaration_init();
 	language_init();
-
-	CacheRegisterRelcacheCallback(relcache_callback, (Datum) 0);
-	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, syscache_callback, (Datum) 0);
-	CacheRegisterSyscacheCallback(AUTHOID, syscache_callback, (Datum) 0);
-	/* its owner is a member of pg_database_owner */
-	CacheRegisterSyscacheCallback(DATABASEOID, syscache_callback, (Datum) 0);
 	MarkGUCPrefixReserved("instaid");
 }
 

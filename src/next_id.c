@@ -4,13 +4,14 @@
 #include "funcapi.h"
 #include "utils/timestamp.h"
 
-#include "ids.h"
+#include "arguments.h"
+#include "generator.h"
+#include "next_id.h"
 
 /* the most IDs that one call of next_ids() returns */
 #define MAX_COUNT	1000000
 
 PG_FUNCTION_INFO_V1(instaid_next_id);
-PG_FUNCTION_INFO_V1(instaid_next_ids);
 PG_FUNCTION_INFO_V1(instaid_advance_past);
 
 /*
@@ -66,7 +67,7 @@ typedef struct IdSet
 
 /* The first call of a function that returns a set of IDs */
 void
-begin_ids(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
+next_ids_begin(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id,
 		  int64 epoch_ms, int32 count)
 {
 	FuncCallContext *funcctx;
@@ -103,7 +104,7 @@ take_ids(IdSet *ids, uint64 wanted)
 
 /* Every call of a function that returns a set of IDs: the next ID, or the end */
 Datum
-return_next_id(FunctionCallInfo fcinfo)
+next_ids_return(FunctionCallInfo fcinfo)
 {
 	FuncCallContext *funcctx = SRF_PERCALL_SETUP();
 	IdSet	   *ids = funcctx->user_fctx;
@@ -113,24 +114,6 @@ return_next_id(FunctionCallInfo fcinfo)
 	if (unlikely(ids->next == ids->end))
 		take_ids(ids, funcctx->max_calls - funcctx->call_cntr);
 	SRF_RETURN_NEXT(funcctx, Int64GetDatum(ids->next++));
-}
-
-static pg_noinline void
-begin_next_ids(FunctionCallInfo fcinfo)
-{
-	int32		shard_id = PG_GETARG_INT32(1);
-
-	check_shard_id(shard_id);
-	begin_ids(fcinfo, PG_GETARG_OID(0), shard_id,
-			  epoch_to_ms(PG_GETARG_TIMESTAMPTZ(3)), PG_GETARG_INT32(2));
-}
-
-Datum
-instaid_next_ids(PG_FUNCTION_ARGS)
-{
-	if (SRF_IS_FIRSTCALL())
-		begin_next_ids(fcinfo);
-	return return_next_id(fcinfo);
 }
 
 /* The sequence goes on after the millisecond of the ID, so that no shard ID matters. */

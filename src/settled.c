@@ -29,7 +29,9 @@
 #include "utils/syscache.h"
 
 #include "common.h"
-#include "ids.h"
+#include "declaration.h"
+#include "id_sequence.h"
+#include "layout.h"
 #include "sequence.h"
 
 PG_FUNCTION_INFO_V1(instaid_settled_id);
@@ -99,7 +101,7 @@ find_settled_id(FunctionCallInfo fcinfo, Oid sequence, int32 shard_id, int64 epo
 		FormData_pg_sequence options;
 		Relation	rel = sequence_open_locked(sequence, SEQUENCE_READ_RIGHTS, &options);
 
-		requirements_check(rel, &options);
+		id_sequence_check(rel, &options);
 
 		/*
 		 * Step 2 does not find locks of this transaction, and a lock does not
@@ -148,7 +150,7 @@ static void
 check_sequence(Oid sequence, Oid schema)
 {
 	Oid			other = get_rel_namespace(sequence);
-	HeapTuple	tuple = OidIsValid(other) && other != schema ? find_declaration(other) : NULL;
+	HeapTuple	tuple = OidIsValid(other) && other != schema ? declaration_find(other) : NULL;
 
 	if (!HeapTupleIsValid(tuple))
 		return;
@@ -165,12 +167,14 @@ check_sequence(Oid sequence, Oid schema)
 Datum
 instaid_settled_id(PG_FUNCTION_ARGS)
 {
-	char	   *schema_name = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	Oid			sequence = PG_GETARG_OID(1);
+	char	   *schema_name;
 	Declaration before;
 	Declaration now = {0};
 	Datum		id = (Datum) 0;
 
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(2))
+		PG_RETURN_NULL();
+	schema_name = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	check_object_name("schema", schema_name);
 
 	/* renumber_shard() can end before the tick is read: look again */
@@ -179,17 +183,18 @@ instaid_settled_id(PG_FUNCTION_ARGS)
 		HeapTuple	tuple;
 		const char *fault;
 		Oid			schema;
+		Oid			sequence;
 
 		AcceptInvalidationMessages();
 		schema = LookupExplicitNamespace(schema_name, false);
-		tuple = find_declaration(schema);
+		tuple = declaration_find(schema);
 		if (!HeapTupleIsValid(tuple))
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_OBJECT),
 					 errmsg("schema %s is not a shard", quote_identifier(schema_name)),
 					 errhint("instaid.shards lists the shards of this database.")));
 		before = now;
-		fault = read_declaration(tuple, &now);
+		fault = declaration_read(tuple, &now);
 		if (fault != NULL)
 			declaration_error(tuple, fault);
 		ReleaseSysCache(tuple);
@@ -198,9 +203,11 @@ instaid_settled_id(PG_FUNCTION_ARGS)
 			now.epoch_ms == before.epoch_ms)
 			return id;
 		fcinfo->isnull = false;
-		check_sequence(sequence, schema);
-		id = find_settled_id(fcinfo, OidIsValid(sequence) ? sequence : now.sequence,
-							 now.shard_id == NODE_SHARD ? node_shard_id_or_error() : now.shard_id,
+		sequence = PG_ARGISNULL(1) ? now.sequence : PG_GETARG_OID(1);
+		if (!PG_ARGISNULL(1))
+			check_sequence(sequence, schema);
+		id = find_settled_id(fcinfo, sequence,
+							 now.shard_id == NODE_SHARD ? declaration_node_shard_id() : now.shard_id,
 							 now.epoch_ms, PG_GETARG_BOOL(2));
 	}
 }

@@ -20,7 +20,9 @@
 #include "utils/tuplestore.h"
 
 #include "common.h"
-#include "ids.h"
+#include "declaration.h"
+#include "id_sequence.h"
+#include "layout.h"
 
 PG_FUNCTION_INFO_V1(instaid_list_shards);
 PG_FUNCTION_INFO_V1(instaid_lock_shard_id);
@@ -35,42 +37,14 @@ typedef struct ListedShard
 } ListedShard;
 
 /*
- * The shards of the database when function_invalidations was listed_invalidations.
- * Monitoring systems ask again and again, and reading thousands of declarations takes longer than
- * reading the sequences.
+ * The shards of the database, a List of ListedShard.  This sees the catalogs as they are now, in
+ * every isolation level: a shard ID can be taken since the snapshot.
  */
-static ListedShard *listed = NULL;
-static int	listed_count = 0;
-static uint64 listed_invalidations = 0;
-
-/* Add a function to the list of shards if it declares one. */
-static void
-list_shard(HeapTuple tuple)
-{
-	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
-	ListedShard shard = {.function = proc->oid,.schema = proc->pronamespace};
-
-	if (!is_declaration(proc) || read_declaration(tuple, &shard.declaration) != NULL)
-		return;
-	/* room for 64 more */
-	if (listed_count % 64 == 0)
-	{
-		Size		size = (listed_count + 64) * sizeof(ListedShard);
-
-		listed = listed == NULL ? MemoryContextAlloc(TopMemoryContext, size) :
-			repalloc(listed, size);
-	}
-	listed[listed_count++] = shard;
-}
-
-/*
- * Read the list of shards, unless it is known and no function has changed.  This sees the catalogs
- * as they are now, in every isolation level: a shard ID can be taken since the snapshot.
- */
-static void
+static List *
 read_list(void)
 {
-	uint64		invalidations;
+	List	   *shards = NIL;
+	MemoryContext list_context = CurrentMemoryContext;
 	MemoryContext row_context;
 	Relation	procs;
 	SysScanDesc scan;
@@ -78,10 +52,6 @@ read_list(void)
 	HeapTuple	tuple;
 
 	AcceptInvalidationMessages();
-	invalidations = function_invalidations;
-	if (listed_invalidations == invalidations)
-		return;
-	listed_count = 0;
 	row_context = AllocSetContextCreate(CurrentMemoryContext, "instaid declaration",
 										ALLOCSET_SMALL_SIZES);
 	procs = table_open(ProcedureRelationId, AccessShareLock);
@@ -90,16 +60,27 @@ read_list(void)
 	scan = systable_beginscan(procs, InvalidOid, false, NULL, 1, &key);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
-		MemoryContext query_context = MemoryContextSwitchTo(row_context);
+		Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+		ListedShard shard = {.function = proc->oid,.schema = proc->pronamespace};
+		bool		is_shard;
 
-		list_shard(tuple);
-		MemoryContextSwitchTo(query_context);
+		MemoryContextSwitchTo(row_context);
+		is_shard = shard_function_declares(proc) &&
+			declaration_read(tuple, &shard.declaration) == NULL;
+		MemoryContextSwitchTo(list_context);
 		MemoryContextReset(row_context);
+		if (is_shard)
+		{
+			ListedShard *listed = palloc(sizeof(ListedShard));
+
+			*listed = shard;
+			shards = lappend(shards, listed);
+		}
 	}
 	systable_endscan(scan);
 	table_close(procs, AccessShareLock);
 	MemoryContextDelete(row_context);
-	listed_invalidations = invalidations;
+	return shards;
 }
 
 /* The shard ID in the IDs of a shard; NODE_SHARD if this server has none */
@@ -125,12 +106,13 @@ Datum
 instaid_list_shards(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	List	   *shards = read_list();
+	ListCell   *lc;
 
 	InitMaterializedSRF(fcinfo, 0);
-	read_list();
-	for (int i = 0; i < listed_count; i++)
+	foreach(lc, shards)
 	{
-		const ListedShard *shard = &listed[i];
+		const ListedShard *shard = lfirst(lc);
 		int32		shard_id = listed_shard_id(shard);
 		Datum		values[6];
 		bool		nulls[6] = {false};
@@ -142,7 +124,7 @@ instaid_list_shards(PG_FUNCTION_ARGS)
 		values[2] = TimestampTzGetDatum(ms_timestamp(shard->declaration.epoch_ms));
 		values[3] = ObjectIdGetDatum(shard->declaration.sequence);
 		values[4] = ObjectIdGetDatum(shard->function);
-		values[5] = BoolGetDatum(is_frozen(shard->declaration.sequence, NULL));
+		values[5] = BoolGetDatum(id_sequence_is_frozen(shard->declaration.sequence, NULL));
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
@@ -250,12 +232,14 @@ instaid_find_conflict(PG_FUNCTION_ARGS)
 	Oid			routine;
 	const ListedShard *taken = NULL;
 	const ListedShard *other = NULL;
+	ListCell   *lc;
 	Datum		values[4] = {0};
 	bool		nulls[4] = {true, true, true, true};
 
-	read_list();
-	for (const ListedShard *it = listed; it < listed + listed_count; it++)
+	foreach(lc, read_list())
 	{
+		const ListedShard *it = lfirst(lc);
+
 		if (listed_shard_id(it) == shard_id)
 			taken = it;
 		if (it->declaration.shard_id != NODE_SHARD &&

@@ -18,14 +18,9 @@ PG_FUNCTION_INFO_V1(instaid_from_shortcode);
  * Report what is wrong with a text.  Only digits are before the position, each
  * of one byte, so it counts characters, too.
  */
-static void
+pg_noreturn static void
 report_invalid(text *input, ShortcodeStatus status, size_t position)
 {
-	static const char *const messages[] = {
-		[SHORTCODE_NOT_A_DIGIT] = "invalid character \"%s\" at position %d of shortcode \"%s\"",
-		[SHORTCODE_LEADING_ZERO] = "leading zero \"%s\" at position %d of shortcode \"%s\"",
-		[SHORTCODE_TOO_GREAT] = "digit \"%s\" at position %d of shortcode \"%s\" makes the ID too large"
-	};
 	static const char digits[] = "A shortcode has 1 to 11 of the digits A-Z, a-z, 0-9, - and _.";
 	const char *start = VARDATA_ANY(input);
 	size_t		len = VARSIZE_ANY_EXHDR(input);
@@ -45,7 +40,14 @@ report_invalid(text *input, ShortcodeStatus status, size_t position)
 														start + position)));
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-			 errmsg(messages[status], character, (int) position + 1, whole),
+			 status == SHORTCODE_NOT_A_DIGIT ?
+			 errmsg("invalid character \"%s\" at position %d of shortcode \"%s\"",
+					character, (int) position + 1, whole) :
+			 status == SHORTCODE_LEADING_ZERO ?
+			 errmsg("leading zero \"%s\" at position %d of shortcode \"%s\"",
+					character, (int) position + 1, whole) :
+			 errmsg("digit \"%s\" at position %d of shortcode \"%s\" makes the ID too large",
+					character, (int) position + 1, whole),
 			 status == SHORTCODE_LEADING_ZERO ?
 			 errdetail("The shortcode of an ID has no leading zeros.") :
 			 status == SHORTCODE_TOO_GREAT ?

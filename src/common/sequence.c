@@ -133,18 +133,23 @@ sequence_open_locked(Oid sequence, AclMode rights, FormData_pg_sequence *options
 }
 
 /*
- * The error for a page that is not a sequence's.  The top transaction can have pinned it.  Since
+ * The error for a page that is not a sequence's, or has another format.  The top transaction can have pinned it.  Since
  * PostgreSQL 19, the end of a subtransaction does not unlock such a page, and the error can be
  * caught in one.
  */
 void
-sequence_magic_error(Buffer buffer, Oid sequence)
+sequence_page_error(Buffer buffer, Oid sequence)
 {
-	sequence_magic *sm = (sequence_magic *) PageGetSpecialPointer(BufferGetPage(buffer));
+	Page		page = BufferGetPage(buffer);
+	sequence_magic *sm = (sequence_magic *) PageGetSpecialPointer(page);
 	uint32		magic = sm->magic;
+	unsigned	length = ItemIdGetLength(sequence_item(page));
 
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	elog(ERROR, "bad magic number in sequence with OID %u: %08X", sequence, magic);
+	if (magic != SEQ_MAGIC)
+		elog(ERROR, "bad magic number in sequence with OID %u: %08X", sequence, magic);
+	elog(ERROR, "tuple of sequence with OID %u has %u bytes, not %u", sequence, length,
+		 (unsigned) SEQUENCE_TUPLE_LENGTH);
 }
 
 static void
@@ -178,6 +183,13 @@ copy_page(Oid sequence, RelFileLocator locator, char persistence, Form_pg_sequen
  * remove the file between the look-up of its name and here.  AccessShareLock does not prevent
  * that on a primary, either.  A subtransaction catches the error.  A query with parallel workers,
  * which cannot begin one before PostgreSQL 17, fails.
+ *
+ * If ALTER SEQUENCE has dropped the file's pages from the shared buffers and has not removed the
+ * file yet, this reads the page once more, and nobody drops it again.  It is clean, so it is never
+ * written; the next use of its buffer evicts it.  A relation that gets the number of the file
+ * meanwhile, after a wraparound of OIDs, fails to extend ("unexpected data beyond EOF").  Only a
+ * lock that makes ALTER SEQUENCE wait would prevent that, and each such lock would also wait for
+ * those who take IDs, or keep settled_id() waiting.
  */
 ErrorData *
 sequence_copy_page(Oid sequence, RelFileLocator locator, char persistence,
@@ -319,6 +331,56 @@ has_named_standbys(void)
 	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0';
 }
 
+static bool standbys_wait_cancelled;
+
+static void
+note_cancellation(ErrorData *edata)
+{
+	if (edata->elevel == WARNING)
+	{
+		standbys_wait_cancelled = true;
+		edata->output_to_server = false;
+	}
+}
+
+/*
+ * Wait until synchronous standbys, if there are any, have flushed WAL up to this LSN.  Even with
+ * remote_apply, wait for no more: a standby reports at once that it has applied a commit, but not
+ * other WAL.  Returns false if the wait was cancelled.
+ *
+ * SyncRepWaitForLSN() is for transactions that have committed.  It swallows a cancellation, and
+ * warns that the commit stands.  There is no commit here, so neither client nor log may have that
+ * warning, but nothing else tells a cancellation from a removal of the standbys.
+ */
+static bool
+wait_for_standbys(XLogRecPtr lsn)
+{
+	emit_log_hook_type hook = emit_log_hook;
+	int			nest_level = 0;
+
+	/* this takes long, and most servers have no standbys */
+	if (has_named_standbys())
+	{
+		nest_level = NewGUCNestLevel();
+		(void) set_config_option("client_min_messages", "error", PGC_SUSET, PGC_S_SESSION,
+								 GUC_ACTION_SAVE, true, 0, false);
+		(void) set_config_option("log_min_messages", "warning", PGC_SUSET, PGC_S_SESSION,
+								 GUC_ACTION_SAVE, true, 0, false);
+	}
+	standbys_wait_cancelled = false;
+	emit_log_hook = note_cancellation;
+
+	/* a commit cannot fail: this raises no error */
+	HOLD_INTERRUPTS();
+	SyncRepWaitForLSN(lsn, false);
+	RESUME_INTERRUPTS();
+
+	emit_log_hook = hook;
+	if (nest_level > 0)
+		AtEOXact_GUC(false, nest_level);
+	return !standbys_wait_cancelled;
+}
+
 /*
  * Wait until WAL up to this LSN is as durable as a commit of this session would be:
  * flushed here, and on synchronous standbys as synchronous_commit says.  It is an error
@@ -355,55 +417,20 @@ sequence_make_durable(XLogRecPtr lsn)
 		return;
 
 	CHECK_FOR_INTERRUPTS();
-	HOLD_INTERRUPTS();
-
-	/*
-	 * Even with remote_apply, wait only until the standby has flushed the
-	 * WAL: it reports at once that it has applied a commit, but not other
-	 * WAL.
-	 */
-	SyncRepWaitForLSN(lsn, false);
-	RESUME_INTERRUPTS();
-
-	if (has_named_standbys() || InterruptPending)
+	if (!wait_for_standbys(lsn))
+	{
+		/* the end of the session is an error of its own */
+		InterruptPending = true;
+		CHECK_FOR_INTERRUPTS();
+		ereport(ERROR,
+				(errcode(ERRCODE_QUERY_CANCELED),
+				 errmsg("canceling statement that waits for a synchronous standby"),
+				 errdetail("The standby has not confirmed that it has the values that were taken.")));
+	}
+	if (has_named_standbys())
 	{
 		LWLockAcquire(SyncRepLock, LW_SHARED);
 		confirmed[mode] = WalSndCtl->lsn[mode];
 		LWLockRelease(SyncRepLock);
 	}
-	if (lsn <= confirmed[mode] || !(InterruptPending || ProcDiePending))
-		return;
-
-	/*
-	 * The wait was cancelled, or there are no synchronous standbys any more
-	 * and some other interrupt is pending.  SyncRepWaitForLSN() forgets a
-	 * cancellation, with a warning, if there are standbys.  Whether there are
-	 * is in shared memory, but not in the same place in all minor releases.
-	 * Therefore ask with a cancellation of our own.  One that arrives
-	 * meanwhile is lost.
-	 */
-	if (!ProcDiePending)
-	{
-		int			level = client_min_messages;
-
-		/* the client has had the warning */
-		client_min_messages = ERROR;
-		HOLD_INTERRUPTS();
-		QueryCancelPending = true;
-		SyncRepWaitForLSN(lsn, false);
-		RESUME_INTERRUPTS();
-		client_min_messages = level;
-		if (QueryCancelPending && !ProcDiePending)
-		{
-			QueryCancelPending = false;
-			return;
-		}
-		QueryCancelPending = true;
-	}
-	InterruptPending = true;
-	CHECK_FOR_INTERRUPTS();
-	ereport(ERROR,
-			(errcode(ERRCODE_QUERY_CANCELED),
-			 errmsg("canceling statement that waits for a synchronous standby"),
-			 errdetail("The standby has not confirmed that it has the values that were taken.")));
 }

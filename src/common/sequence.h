@@ -18,7 +18,7 @@
 
 extern char *sequence_qualified_name(Oid sequence);
 extern bool sequence_copy_options(Oid sequence, Form_pg_sequence options);
-extern void sequence_no_permission_error(Oid sequence, AclMode rights);
+pg_noreturn extern void sequence_no_permission_error(Oid sequence, AclMode rights);
 extern void sequence_check_rights(Oid sequence, AclMode rights);
 extern void sequence_lock(Oid sequence);
 extern Relation sequence_open_locked(Oid sequence, AclMode rights, Form_pg_sequence options);
@@ -26,7 +26,7 @@ extern ErrorData *sequence_copy_page(Oid sequence, RelFileLocator locator, char 
 									 Form_pg_sequence_data data, XLogRecPtr *lsn);
 extern bool sequence_read(Oid sequence, Form_pg_sequence options, char *persistence,
 						  Form_pg_sequence_data data);
-pg_noreturn extern void sequence_magic_error(Buffer buffer, Oid sequence);
+pg_noreturn extern void sequence_page_error(Buffer buffer, Oid sequence);
 extern XLogRecPtr sequence_log_page(Buffer buffer, RelFileLocator file,
 									Form_pg_sequence_data data, int64 last_value);
 extern void sequence_make_durable(XLogRecPtr lsn);
@@ -46,6 +46,10 @@ sequence_type_max(Oid type)
 	return type == INT2OID ? PG_INT16_MAX : type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX;
 }
 
+/* A page with a tuple of another length has a format that we do not know. */
+#define SEQUENCE_TUPLE_LENGTH \
+	(MAXALIGN(SizeofHeapTupleHeader) + offsetof(FormData_pg_sequence_data, is_called) + sizeof(bool))
+
 /* The one tuple of a sequence's page, which the caller has locked. */
 static inline ItemId
 sequence_item(Page page)
@@ -62,12 +66,13 @@ sequence_read_page(Buffer buffer, Oid sequence)
 {
 	Page		page = BufferGetPage(buffer);
 	sequence_magic *sm = (sequence_magic *) PageGetSpecialPointer(page);
+	ItemId		item = sequence_item(page);
 	HeapTupleHeader tuple;
 
-	if (unlikely(sm->magic != SEQ_MAGIC))
-		sequence_magic_error(buffer, sequence);
+	if (unlikely(sm->magic != SEQ_MAGIC || ItemIdGetLength(item) != SEQUENCE_TUPLE_LENGTH))
+		sequence_page_error(buffer, sequence);
 
-	tuple = (HeapTupleHeader) PageGetItem(page, sequence_item(page));
+	tuple = (HeapTupleHeader) PageGetItem(page, item);
 	return (Form_pg_sequence_data) ((char *) tuple + tuple->t_hoff);
 }
 

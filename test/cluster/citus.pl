@@ -78,30 +78,16 @@ is(run_on($_, $shard_5), 5, 'create_shard() reaches ' . $_->name) for $coordinat
 
 ### Find a shard ID that two servers use
 
-run('CREATE SCHEMA dblink', 'CREATE EXTENSION dblink SCHEMA dblink');
-
-sub create_server
+# The shard IDs that two of these nodes use
+sub twice
 {
-	my ($node) = @_;
-	run(sprintf q{
-		CREATE SERVER %1$s FOREIGN DATA WRAPPER dblink_fdw
-			OPTIONS (host '%2$s', port '%3$s', dbname 'postgres', connect_timeout '20');
-		CREATE USER MAPPING FOR CURRENT_USER SERVER %1$s OPTIONS (user '%4$s')},
-		$node->name, $node->host, $node->port, run('SELECT current_user'));
-	return;
+	return Clients::shards_on_two_servers(map { $_->connstr('postgres') =~ s/'//gr } @_);
 }
-create_server($_) for @workers, $late;
-
-sub findings
-{
-	my ($servers) = @_;
-	return run("SELECT concat_ws(' ', code, object, problem)
-		FROM instaid.audit_servers('{$servers}')");
-}
-is(findings('worker_1,worker_2'), '', q{audit_servers(): a worker's copy of a shard is not live});
-run(q{SELECT instaid.create_shard('insta2', 2)});
+is(twice($coordinator, @workers), 'success: ',
+	q{a worker's copy of a shard issues no IDs});
+run(q{SELECT instaid.create_shard('insta2', 2)}, 'SELECT insta2.next_id()');
 run_on($workers[0], 'SELECT instaid.next_id()');
-like(findings('worker_1,worker_2'), qr/^shard_id_on_two_servers worker_1 .* this server: 2$/,
+like(twice($coordinator, @workers), qr/: 2$/,
 	'... and a shard with the number of a worker is found');
 run('DROP SCHEMA insta2 CASCADE');
 
@@ -493,8 +479,7 @@ SKIP:
 	is(run_on($workers[1], $insert), 3, '... while the worker keeps its own');
 	like(failure('SELECT insta5.next_id()', $clone), $refused,
 		'... and the copies of shards on the clone issue no IDs');
-	create_server($clone);
-	is(findings('worker_2,clone'), '', '... so that audit_servers() finds nothing');
+	is(twice($coordinator, $workers[1], $clone), 'success: ', '... and no shard ID is used twice');
 }
 
 $_->stop for @nodes;

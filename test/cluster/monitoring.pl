@@ -80,7 +80,8 @@ for my $file (qw(postgres_exporter.yaml sql_exporter.yaml pgwatch.yaml cloudnati
 		$answers .= "$name $count\n";
 	}
 	is($answers, join('', map { "$_\n" }
-			'instaid 1', 'instaid_audit 2', 'instaid_owner 1', 'instaid_shard 3',
+			'instaid 1', 'instaid_audit 2', 'instaid_live 1', 'instaid_owner 1',
+			'instaid_shard 3',
 			'instaid_tickets 1', 'instaid_tickets_audit 2', 'instaid_tickets_worst 1',
 			'instaid_worst 1'),
 		"$file: the queries run as a member of pg_monitor");
@@ -222,6 +223,8 @@ for my $job (@both)
 			failed_refills => 0, failing => 0, empty => 0 }, '... the metrics of the tickets');
 	($worst) = ask_until("instaid_tickets_worst_info{$job}", 1);
 	is($worst->{metric}{ticket}, 'few', '... and the ticket that they are about');
+	is(join(' ', map { $_->{metric}{shard_id} } ask_until("instaid_live_shard{$job}", 1)), '5',
+		'... the shard ID that issues IDs');
 	my ($owner) = ask_until("instaid_owner_drift_seconds{$job}", 1);
 	is($owner->{metric}{owner}, $node->safe_psql('postgres', 'SELECT current_user'),
 		'... the role that owns the shards');

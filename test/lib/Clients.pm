@@ -14,6 +14,8 @@ use PostgreSQL::Test::Utils;
 use Test::More ();
 use Time::HiRes qw(sleep);
 
+use Docs ();
+
 # what is created in the database postgres of each server
 our @extensions = ('instaid');
 
@@ -173,6 +175,18 @@ sub report
 	Test::More::note($line);
 	append_to_file("$ENV{SCRATCH}/result", "$line\n");
 	return;
+}
+
+# The shard IDs that two of these servers use, by the loop of docs/clusters.md
+sub shards_on_two_servers
+{
+	my @connections = map { "'$_'" } @_;
+	my ($loop) = map { $_->{text} } grep { $_->{language} eq 'sh' }
+	  Docs::section_blocks('docs/clusters.md', 'Find a shard ID that two servers use');
+	$loop =~ s/in 'host=one .*?; do/in @connections; do/ or die $loop;
+	my $output = '';
+	my $ok = IPC::Run::run([ 'sh', '-c', $loop ], '<', \undef, '>&', \$output);
+	return ($ok ? 'success' : 'failure') . ": $output";
 }
 
 1;

@@ -10,7 +10,6 @@ SELECT set_eq($$SELECT replace(format('%s(%s)', proname, pg_get_function_argumen
     FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace AND proname !~ '^_'$$, ARRAY[
     'advance_past(sequence regclass, id bigint, epoch timestamptz)',
     'audit(OUT code text, OUT severity text, OUT object text, OUT problem text, OUT cure text)',
-    'audit_servers(servers text[], OUT code text, OUT severity text, OUT object text, OUT problem text, OUT cure text)',
     'create_partitions(parent regclass, from_time timestamptz, to_time timestamptz, step interval, epoch timestamptz DEFAULT instaid.default_epoch())',
     $f$create_shard(schema_name text, shard_id integer, epoch timestamptz DEFAULT instaid.default_epoch(), sequence_name text DEFAULT 'table_id_seq'::text)$f$,
     'create_shards(IN format text, IN first integer, IN last integer, IN epoch timestamptz DEFAULT instaid.default_epoch())',
@@ -30,7 +29,6 @@ SELECT set_eq($$SELECT replace(format('%s(%s)', proname, pg_get_function_argumen
     'id_recv(internal)',
     'id_send(instaid.id)',
     'int4(instaid.id)',
-    'integer_now()',
     'list_partitions(parent regclass, epoch timestamptz DEFAULT instaid.default_epoch(), OUT partition regclass, OUT from_time timestamptz, OUT to_time timestamptz, OUT first_id bigint, OUT end_id bigint)',
     'make_id(created_at timestamptz, shard_id integer, sequence bigint, epoch timestamptz DEFAULT instaid.default_epoch())',
     'max_id(created_at timestamptz, epoch timestamptz DEFAULT instaid.default_epoch())',
@@ -39,11 +37,10 @@ SELECT set_eq($$SELECT replace(format('%s(%s)', proname, pg_get_function_argumen
     'next_id(sequence regclass, shard_id integer)',
     'next_id(sequence regclass, shard_id integer, epoch timestamptz)',
     $f$next_ids(count integer, sequence regclass DEFAULT 'instaid.node_id_seq'::regclass)$f$,
-    'next_ids(sequence regclass, shard_id integer, count integer, epoch timestamptz DEFAULT instaid.default_epoch())',
     'numeric(instaid.id)',
     'renumber_shard(schema_name text, shard_id integer)',
     'restore_position(sequence_name text, last bigint, epoch timestamptz DEFAULT NULL::timestamptz, shard text DEFAULT NULL::text, frozen boolean DEFAULT false)',
-    'settled_id(schema_name text, sequence regclass DEFAULT ''-''::regclass, wait boolean DEFAULT true)',
+    'settled_id(schema_name text, sequence regclass DEFAULT NULL::regclass, wait boolean DEFAULT true)',
     'thaw_shard(schema_name text)',
     'to_shortcode(id bigint)'], 'the public functions, their parameters and defaults');
 SELECT function_returns('instaid', 'default_epoch', ARRAY[]::name[], 'timestamp with time zone');

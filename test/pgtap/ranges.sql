@@ -3,7 +3,7 @@ BEGIN;
 CREATE EXTENSION IF NOT EXISTS pgtap;
 CREATE EXTENSION instaid;
 SET LOCAL timezone = 'UTC';
-SELECT plan(45);
+SELECT plan(42);
 
 SELECT function_returns('instaid', f, ARRAY['timestamp with time zone', 'timestamp with time zone'], 'bigint')
 FROM unnest(ARRAY['min_id', 'max_id', '_min_id_from', '_max_id_before']) AS f;
@@ -11,14 +11,12 @@ SELECT function_returns('instaid', 'created_between',
     ARRAY['bigint', 'timestamp with time zone', 'timestamp with time zone', 'timestamp with time zone'], 'boolean');
 SELECT function_returns('instaid', 'create_partitions',
     ARRAY['regclass', 'timestamp with time zone', 'timestamp with time zone', 'interval', 'timestamp with time zone'], 'setof regclass');
-SELECT function_returns('instaid', 'integer_now', ARRAY[]::name[], 'bigint');
 SELECT volatility_is('instaid', f, 'immutable', f || ' is immutable')
 FROM unnest(ARRAY['min_id', 'max_id', '_min_id_from', '_max_id_before', 'created_between']) AS f;
 SELECT is_strict('instaid', f, f || ' is strict')
 FROM unnest(ARRAY['min_id', 'max_id', '_min_id_from', '_max_id_before']) AS f;
-SELECT volatility_is('instaid', 'integer_now', 'stable', 'integer_now is stable');
 SELECT is((SELECT array_agg(DISTINCT proparallel::text ORDER BY proparallel::text) FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace
-    AND proname IN ('min_id', 'max_id', '_min_id_from', '_max_id_before', 'created_between', 'integer_now')),
+    AND proname IN ('min_id', 'max_id', '_min_id_from', '_max_id_before', 'created_between')),
     ARRAY['s'], 'all are parallel safe');
 
 -- the smallest and the largest ID of a millisecond
@@ -53,7 +51,6 @@ SELECT is((SELECT count(*) FROM generate_series(1, 20000) AS n,
 SELECT is(instaid.make_id(instaid.default_epoch() + interval '1 day', 0, 0), 86400000::bigint << 23, 'a day of IDs');
 SELECT is(instaid.min_id('2026-01-02 UTC') - instaid.min_id('2026-01-01 UTC'), instaid.make_id(instaid.default_epoch() + interval '1 day', 0, 0),
     '... is the difference of two days');
-SELECT is(instaid.integer_now(), instaid.min_id(now()), 'now as an ID');
 
 -- partitions
 CREATE TABLE photos (id bigint PRIMARY KEY) PARTITION BY RANGE (id);

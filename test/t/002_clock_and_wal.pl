@@ -246,14 +246,15 @@ is($taker->('ROLLBACK TO s; SELECT insta5.next_id() > 0; COMMIT'), 't',
 	'... does not leave the page locked');
 
 # A transaction creates a sequence and takes values, and its commit is not flushed.  IDs
-# ahead of the clock that are taken after the commit do not come again after a crash.  (The commit of ALTER SEQUENCE is always flushed, since it drops a file.)
+# ahead of the clock that are taken after the commit do not come again after a crash.  (The
+# commit of ALTER SEQUENCE is always flushed, since it drops a file.)
 $node->append_conf('postgresql.conf', "wal_level = replica\n");
 $node->restart;
 for my $session ('this', 'another')
 {
 	my @statements = (
 		"SET instaid.max_drift = '1d'; BEGIN; CREATE SEQUENCE $session;
-			SELECT count((SELECT max(id) FROM instaid.next_ids('$session', 5, 1000000 + 0 * n) AS id))
+			SELECT count((SELECT max(id) FROM insta5.next_ids(1000000 + 0 * n, '$session') AS id))
 			FROM generate_series(1, 8) AS n; COMMIT;",
 		"SET client_min_messages = error; SELECT instaid.next_id('$session', 5)");
 	@statements = join '', @statements if $session eq 'this';

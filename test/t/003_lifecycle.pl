@@ -113,7 +113,7 @@ for my $case (
 		q{DO $$ BEGIN FOR i IN 1 .. 3 LOOP PERFORM instaid.next_id('a_pin', 5);
 			IF i = 2 THEN ROLLBACK; ELSE COMMIT; END IF; END LOOP; END $$}, '' ],
 	[ 'a cursor that is held',
-		q{BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT * FROM instaid.next_ids('a_pin', 5, 3);
+		q{BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT * FROM insta5.next_ids(3, 'a_pin');
 		FETCH 1 FROM c \g /dev/null
 		COMMIT}, '' ])
 {
@@ -210,12 +210,13 @@ is("$stdout|" . join(' ', $stderr =~ /ERROR:  (\S+)/g), "3 4|53000",
 	'an error while a sequence is read is rolled back as any other');
 
 # A sequence whose file is missing, as it can be for a moment on a standby that replays ALTER
-# SEQUENCE, one whose file may not be read, and one whose page is not a sequence's.
-my ($missing, $broken, $closed) = map {
+# SEQUENCE, one whose file may not be read, one whose page is not a sequence's, and one whose tuple
+# has another format.
+my ($missing, $broken, $closed, $longer) = map {
 	$node->safe_psql('postgres', qq{SELECT instaid.create_shard('insta$_', $_);
 		SELECT FROM insta$_.next_id(); SELECT pg_relation_filepath('insta$_.table_id_seq')})
 	  =~ /(\S+)\s*\z/
-} 6, 7, 8;
+} 6, 7, 8, 9;
 # the checksum of the page is wrong, too
 $node->append_conf('postgresql.conf', 'ignore_checksum_failure = on');
 $node->stop;
@@ -225,12 +226,19 @@ open my $page, '+<:raw', $node->data_dir . "/$broken" or die $!;
 seek $page, 8192 - 8, 0 or die $!;
 print $page pack 'L', 5;
 close $page or die $!;
+# the length is in the upper 15 bits of the pointer, after the 24 bytes of the page's header
+open $page, '+<:raw', $node->data_dir . "/$longer" or die $!;
+seek $page, 24, 0 or die $!;
+read $page, my $pointer, 4 or die $!;
+seek $page, 24, 0 or die $!;
+print $page pack 'L', unpack('L', $pointer) + (8 << 17);
+close $page or die $!;
 $node->start;
 is($node->safe_psql('postgres',
 	'SELECT shard_id, last_id IS NOT NULL FROM instaid.shards ORDER BY shard_id'),
-	"5|t\n6|f\n7|f\n8|f", 'sequences that cannot be read do not break the list of shards');
+	"5|t\n6|f\n7|f\n8|f\n9|f", 'sequences that cannot be read do not break the list of shards');
 is($node->safe_psql('postgres', 'SELECT shards, unreadable FROM instaid.metrics'),
-	'4|3', '... and are counted');
+	'5|4', '... and are counted');
 for my $call ('next_id', 'settled_id')
 {
 	($ret, $stdout, $stderr) = $node->psql('postgres', $call eq 'next_id' ?
@@ -239,12 +247,15 @@ for my $call ('next_id', 'settled_id')
 }
 # the error leaves the page unlocked
 my $magic = qr/bad magic number in sequence with OID \d+: 00000005/;
-for my $call ('insta7.next_id()', "instaid.settled_id('insta7')")
+my $length = qr/tuple of sequence with OID \d+ has 49 bytes, not 41/;
+for my $case ([ 'insta7.next_id()', $magic ], [ "instaid.settled_id('insta7')", $magic ],
+	[ 'insta9.next_id()', $length ], [ "instaid.settled_id('insta9')", $length ])
 {
+	my ($call, $error) = @$case;
 	($ret, $stdout, $stderr) = $node->psql('postgres', "SET statement_timeout = '60s';
 		BEGIN; SAVEPOINT s; SELECT $call; ROLLBACK TO s; SELECT $call; ROLLBACK TO s;",
 		on_error_stop => 0);
-	like($stderr, qr/$magic.*$magic/s, "$call fails each time for a page of something else");
+	like($stderr, qr/$error.*$error/s, "$call fails each time for a page of something else");
 }
 
 $node->stop;

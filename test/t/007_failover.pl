@@ -113,7 +113,8 @@ $alone->poll_query_until('postgres',
 my $open = Clients::session($alone);
 $open->(q{CHECKPOINT; SET synchronous_commit = local; BEGIN; SELECT instaid.next_id('ahead', 0)});
 $seen->(q{SET statement_timeout = '1 s'; SET synchronous_commit = on});
-like($seen->(q{BEGIN; SELECT instaid.next_id('ahead', 0)}), qr/ERROR: /,
+like($seen->(q{BEGIN; SELECT instaid.next_id('ahead', 0)}),
+	qr/^ERROR:  canceling statement that waits for a synchronous standby$/m,
 	'an ID that is ahead of the clock waits for the standby');
 like($seen->(q{ROLLBACK; BEGIN; SELECT instaid.advance_past('ahead', 1, instaid.default_epoch())}),
 	qr/ERROR: /, '... as does advance_past()');
@@ -123,6 +124,10 @@ like($seen->(q{ROLLBACK; BEGIN; SELECT instaid.next_id('at_clock', 0)}), qr/^\d+
 	'an ID that is not ahead does not wait');
 $seen->('ROLLBACK');
 $alone->stop('immediate');
+unlike(slurp_file($alone->logfile), qr/already committed|WARNING:  canceling/,
+	'... and neither client nor log is told that a transaction has committed');
+is(scalar(() = slurp_file($alone->logfile) =~ /ERROR:  canceling statement/g), 2,
+	'... but once, why the call failed');
 
 # To a server without the extension the sequence is an ordinary one.
 my $primary = Clients::server('primary', { allows_streaming => 1 });
@@ -132,11 +137,12 @@ $plain->init_from_backup($primary, 'backup', has_streaming => 1);
 $plain->start;
 my $last = $primary->safe_psql('postgres', q{
 	SET instaid.max_drift = '1h';
+	SELECT instaid.create_shard('insta0', 0);
 	CREATE SEQUENCE s;
-	SELECT count(*) FROM instaid.next_ids('s', 0, 1000000);
+	SELECT count(*) FROM insta0.next_ids(1000000, 's');
 	CHECKPOINT;
 	SELECT (max(id) >> 23) + 1314220021721 << 10 | 1023
-	FROM instaid.next_ids('s', 0, 1000000) AS id;});
+	FROM insta0.next_ids(1000000, 's') AS id;});
 $last =~ s/.*\n//s;
 $primary->wait_for_catchup($plain);
 $primary->stop('immediate');

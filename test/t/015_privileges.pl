@@ -709,64 +709,6 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 	}
 }
 
-### Servers that a superuser asks
-
-my $asked = database('asked', 1);
-my $server = sprintf q{FOREIGN DATA WRAPPER dblink_fdw
-	OPTIONS (host '%s', port '%s', connect_timeout '20'}, $node->host, $node->port;
-$node->safe_psql($asked, qq{
-	CREATE EXTENSION dblink SCHEMA m;
-	CREATE SERVER s $server, dbname 'asked');
-	CREATE USER MAPPING FOR PUBLIC SERVER s});
-my $audit = q{SELECT * FROM instaid.audit_servers('{s}');};
-
-# Statements that plant functions dblink() in a schema
-sub plant
-{
-	my ($schema) = @_;
-	return qq{
-		CREATE SCHEMA $schema;
-		GRANT ALL ON SCHEMA $schema TO PUBLIC;
-		CREATE FUNCTION $schema.dblink(text, text) RETURNS SETOF record
-			LANGUAGE sql AS 'SELECT m.attempt()::text';
-		CREATE FUNCTION $schema.dblink(unknown, text) RETURNS SETOF record
-			LANGUAGE sql AS 'SELECT m.attempt()::text';};
-}
-run_as('mallory', $asked, plant('planted'));
-my $refused = as_superuser($asked, $audit);
-like($refused, qr/ERROR:  55000: schema m of extension dblink belongs to another role/,
-	'dblink in a schema of another role is not called');
-like(run_as('victim', $asked, $audit), qr/ERROR:  55000: schema m of extension dblink belongs/,
-	'... nor with the rights of an ordinary role');
-as_superuser($asked, 'CREATE ROLE "Mallory" SUPERUSER LOGIN');
-like(run_as('Mallory', $asked, $audit), qr/ERROR:  55000: schema m of extension dblink belongs/,
-	'... nor with those of a superuser whose name is hers but for case');
-my ($hint) = $refused =~ /HINT:  (.*)/;
-run_as('mallory', $asked, 'ALTER SCHEMA m RENAME TO m2; ' . plant('m'));
-as_superuser($asked, $hint);
-run_as('mallory', $asked, plant('dblink') . plant('instaid'));
-unlike(as_superuser($asked, $audit), qr/ERROR/,
-	'... and is called after the statement of the hint');
-as_superuser($asked, "SET search_path = planted, m, pg_catalog; $audit");
-gained_nothing('... and no code of hers runs');
-# where her own server leads
-$node->safe_psql($asked, 'GRANT USAGE ON FOREIGN DATA WRAPPER dblink_fdw TO mallory');
-my $trap = database('trap');
-run_as('mallory', $trap, q{
-	CREATE SCHEMA instaid;
-	GRANT USAGE ON SCHEMA instaid TO PUBLIC; GRANT USAGE ON SCHEMA m TO PUBLIC;
-	CREATE FUNCTION instaid._server_state() RETURNS jsonb
-		LANGUAGE sql AS 'SELECT to_jsonb(m.attempt())'});
-run_as('mallory', $asked, qq{
-	CREATE SERVER lure $server, dbname 'trap');
-	CREATE USER MAPPING FOR PUBLIC SERVER lure});
-like(as_superuser($asked, q{SELECT * FROM instaid.audit_servers('{s,lure}')}),
-	qr/ERROR:  55000: server lure belongs to another role/, 'her server is not asked');
-gained_nothing('... and no code of hers runs there');
-like(run_as('mallory', $asked, $audit),
-	qr/permission denied for (schema dblink|foreign server s)/,
-	'mallory cannot ask a server that she has no right to use');
-
 ### The positions of a database, which a superuser restores in another one
 
 my $planted = q{

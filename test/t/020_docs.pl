@@ -156,6 +156,8 @@ sub lies
 			my @hosts = map { $servers{$_} } split /,/, $1;
 			sprintf "host '%s', port '%s'", join(',', map { $_->host } @hosts),
 				join(',', map { $_->port } @hosts)}eg;
+		$text =~ s/\bhost=(\w+) (?=dbname=)/sprintf 'host=%s port=%s ', $servers{$1}->host,
+			$servers{$1}->port/eg;
 		if ($block->{language} eq 'conf')
 		{
 			$node->append_conf('postgresql.conf', $text);

@@ -27,10 +27,9 @@ CREATE FUNCTION instaid.new_one(id bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN id;
 COMMENT ON FUNCTION instaid.new_one(bigint) IS 'the argument';
-CREATE OR REPLACE FUNCTION instaid.integer_now() RETURNS bigint
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE COST 7
-    RETURN instaid.min_id(pg_catalog.statement_timestamp());
-COMMENT ON FUNCTION instaid.integer_now() IS 'the smallest ID of the start of the statement';
+CREATE OR REPLACE FUNCTION instaid._end_of_ids(epoch timestamptz) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 7
+    RETURN instaid.extract_timestamp(-9223372036854775807 - 1, epoch);
 };
 
 # Change a file of the next version.

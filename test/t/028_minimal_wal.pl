@@ -16,6 +16,7 @@ my $node = Clients::server('main', 'wal_level = minimal', 'max_wal_senders = 0',
 
 # IDs of the transaction that created the sequence are not in the WAL.  IDs after its commit
 # must be.
+$node->safe_psql('postgres', q{SELECT instaid.create_shard('insta5', 5)});
 for my $way ('CREATE SEQUENCE s', 'ALTER SEQUENCE s RESTART')
 {
 	# seconds ahead of the clock at the commit: only WAL can say where the sequence is
@@ -23,10 +24,10 @@ for my $way ('CREATE SEQUENCE s', 'ALTER SEQUENCE s RESTART')
 		SET instaid.max_drift = '1h';
 		BEGIN;
 		$way;
-		SELECT max((SELECT max(id) FROM instaid.next_ids('s', 5, 1000000 + 0 * n) AS id))
+		SELECT max((SELECT max(id) FROM insta5.next_ids(1000000 + 0 * n, 's') AS id))
 		FROM generate_series(1, 8) AS n;
 		COMMIT;
-		SELECT max(id) FROM instaid.next_ids('s', 5, 1000) AS id;});
+		SELECT max(id) FROM insta5.next_ids(1000, 's') AS id;});
 	$last =~ s/.*\n//s;
 	$node->stop('immediate');
 	$node->start;

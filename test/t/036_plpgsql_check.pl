@@ -24,8 +24,6 @@ SqlEdition::install($node, 's');
 my @accepted = (
 	[ qr/^instaid_adopt\._widening_plan/, qr/relation "pg_catalog\.pg_dist_partition" does not exist/,
 		'a table of Citus' ],
-	[ qr/^instaid\.audit_servers/, qr/result of dynamic SQL|record "state" is not assigned yet/,
-		'the schema of dblink is found out when it runs' ],
 	[ qr/^instaid_sql\._elsewhere/, qr/function instaid\.next_id\(regclass, .* does not exist/,
 		'it calls the extension that has adopted the shard' ],
 	[ qr/^instaid_sql\._open/, qr/unreachable code/,

@@ -3,8 +3,11 @@
  *
  * To lock a sequence, to check the role's rights and to find the page are most of the cost of
  * nextval().  Here each is done once a transaction, or once for a role, and what was found is
- * kept until an invalidation.  The page of the sequence that was used last stays pinned until
- * the transaction ends, which halved the cost ("make bench-instructions").
+ * kept until an invalidation.
+ *
+ * The page of the sequence that was used last stays pinned until the transaction ends.  Without
+ * that, a row of INSERT ... SELECT takes 4.7 % more instructions (12,774 to 13,377).  A statement
+ * of one row gains nothing.
  */
 #include "postgres.h"
 
@@ -12,9 +15,10 @@
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/resowner.h"
+#include "utils/syscache.h"
 
-#include "ids.h"
-#include "session.h"
+#include "clocked_sequence.h"
+#include "id_sequence.h"
 #include "sequence.h"
 
 /* how many sequences a session remembers before it forgets all of them */
@@ -28,7 +32,7 @@ static uint64 invalidations = 1;
 /* The sequence that this session used last.  No other one is pinned. */
 static ClockedSequence *latest = NULL;
 
-ClockedSequence *session_current = NULL;
+ClockedSequence *clocked_sequence_current = NULL;
 
 /* The top transaction owns the pin, as it owns the lock. */
 static void
@@ -54,20 +58,28 @@ xact_callback(XactEvent event, void *arg pg_attribute_unused())
 		return;
 	else if (latest != NULL)
 		latest->is_pinned = false;
-	session_current = NULL;
+	clocked_sequence_current = NULL;
 }
 
 /*
- * A relation has changed: it has a new file, new options or another GRANT.  All can have, or what a
- * role may do, if this is InvalidOid.
+ * A relation has changed: it has a new file, new options or another GRANT.  All can have, if this
+ * is InvalidOid.
  */
-void
-session_forget(Oid relid)
+static void
+relcache_callback(Datum arg pg_attribute_unused(), Oid relid)
 {
 	if (OidIsValid(relid) && hash_search(sequences, &relid, HASH_FIND, NULL) == NULL)
 		return;
 	invalidations++;
-	session_current = NULL;
+	clocked_sequence_current = NULL;
+}
+
+/* A role may have other rights. */
+static void
+syscache_callback(Datum arg, SysCacheIdentifier cacheid pg_attribute_unused(),
+				  uint32 hashvalue pg_attribute_unused())
+{
+	relcache_callback(arg, InvalidOid);
 }
 
 static void
@@ -80,10 +92,15 @@ create_hash(void)
 }
 
 void
-session_init(void)
+clocked_sequence_init(void)
 {
 	create_hash();
 	RegisterXactCallback(xact_callback, NULL);
+	CacheRegisterRelcacheCallback(relcache_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, syscache_callback, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHOID, syscache_callback, (Datum) 0);
+	/* its owner is a member of pg_database_owner */
+	CacheRegisterSyscacheCallback(DATABASEOID, syscache_callback, (Datum) 0);
 }
 
 /* Make a sequence the latest. */
@@ -130,9 +147,9 @@ load_sequence(ClockedSequence *seq)
 	release_pin();				/* the sequence can have another file */
 
 	rel = sequence_open_locked(seq->relid, SEQUENCE_RIGHTS, &options);
-	requirements_check(rel, &options);
+	id_sequence_check(rel, &options);
 	/* a call that has waited for freeze_shard() ends here */
-	check_not_frozen(seq->relid);
+	id_sequence_check_not_frozen(seq->relid);
 
 	seq->locator = rel->rd_locator;
 	seq->file = sequence_file_number(rel);
@@ -151,12 +168,12 @@ load_sequence(ClockedSequence *seq)
  * checked since the last invalidation.
  */
 pg_noinline ClockedSequence *
-session_load(Oid relid)
+clocked_sequence_load(Oid relid)
 {
 	ClockedSequence *seq;
 	bool		was_locked;
 
-	session_current = NULL;
+	clocked_sequence_current = NULL;
 	if (latest == NULL || latest->relid != relid)
 		find_sequence(relid);
 	seq = latest;
@@ -178,7 +195,7 @@ session_load(Oid relid)
 
 	/* another invalidation can have arrived while it was loaded */
 	if (is_valid(seq))
-		session_current = seq;
+		clocked_sequence_current = seq;
 	return seq;
 }
 
@@ -188,7 +205,7 @@ session_load(Oid relid)
  * rollback to a savepoint drops such a file, and a pinned buffer is then an error.
  */
 pg_noinline void
-session_pin_page(ClockedSequence *seq)
+clocked_sequence_pin_page(ClockedSequence *seq)
 {
 	if (!BufferIsValid(seq->buffer) ||
 		!ReadRecentBuffer(seq->locator, MAIN_FORKNUM, 0, seq->buffer))

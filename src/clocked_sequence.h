@@ -1,6 +1,6 @@
-/* What a session remembers of the sequences that it takes ticks of: see session.c. */
-#ifndef INSTAID_SESSION_H
-#define INSTAID_SESSION_H
+/* What a session remembers of the sequences that it takes ticks of: see clocked_sequence.c. */
+#ifndef INSTAID_CLOCKED_SEQUENCE_H
+#define INSTAID_CLOCKED_SEQUENCE_H
 
 #include "access/xact.h"
 #include "datatype/timestamp.h"
@@ -20,8 +20,8 @@ typedef struct ClockedSequence
 	 *
 	 * No invalidation announces the commit of the transaction that creates
 	 * the sequence.  needs_wal and may_pin can be true after it, so
-	 * session_load() does not believe that they are false in the next
-	 * transaction.  Without WAL, ticks would come again after a crash.
+	 * clocked_sequence_load() does not believe that they are false in the
+	 * next transaction.  Without WAL, ticks would come again after a crash.
 	 */
 	Oid			role;
 	uint64		invalidations;	/* how many there had been by then, or 0 */
@@ -29,7 +29,7 @@ typedef struct ClockedSequence
 	uint32		file;			/* see sequence_file_number() */
 	bool		is_temp;
 	bool		needs_wal;
-	bool		may_pin;		/* beyond a call: see session_pin_page() */
+	bool		may_pin;		/* beyond a call */
 
 	bool		is_pinned;		/* beyond this call */
 	Buffer		buffer;			/* of its page; only a hint unless pinned */
@@ -44,24 +44,23 @@ typedef struct ClockedSequence
 } ClockedSequence;
 
 /* The sequence that was used last; NULL after the transaction has ended, or an invalidation */
-extern ClockedSequence *session_current;
+extern ClockedSequence *clocked_sequence_current;
 
-extern void session_init(void);
-extern void session_forget(Oid relid);
-extern ClockedSequence *session_load(Oid relid);
-extern void session_pin_page(ClockedSequence *seq);
+extern void clocked_sequence_init(void);
+extern ClockedSequence *clocked_sequence_load(Oid relid);
+extern void clocked_sequence_pin_page(ClockedSequence *seq);
 
 /*
  * Find a sequence that the transaction has locked and this role may use.  The name of the
  * function that is called is for errors.
  */
 static inline ClockedSequence *
-session_open(Oid relid, const char *function)
+clocked_sequence_open(Oid relid, const char *function)
 {
-	ClockedSequence *seq = session_current;
+	ClockedSequence *seq = clocked_sequence_current;
 
 	if (unlikely(seq == NULL || seq->relid != relid || seq->role != GetUserId()))
-		seq = session_load(relid);
+		seq = clocked_sequence_load(relid);
 
 	/* nextval() has these rules, too */
 	if (unlikely(XactReadOnly) && !seq->is_temp)
@@ -74,20 +73,20 @@ session_open(Oid relid, const char *function)
 
 /* Lock the page of a sequence, and find its state. */
 static inline Form_pg_sequence_data
-session_lock_page(ClockedSequence *seq)
+clocked_sequence_lock_page(ClockedSequence *seq)
 {
 	if (unlikely(!seq->is_pinned))
-		session_pin_page(seq);
+		clocked_sequence_pin_page(seq);
 	LockBuffer(seq->buffer, BUFFER_LOCK_EXCLUSIVE);
 	return sequence_read_page(seq->buffer, seq->relid);
 }
 
 static inline void
-session_unlock_page(ClockedSequence *seq)
+clocked_sequence_unlock_page(ClockedSequence *seq)
 {
 	LockBuffer(seq->buffer, BUFFER_LOCK_UNLOCK);
 	if (unlikely(!seq->is_pinned))
 		ReleaseBuffer(seq->buffer);
 }
 
-#endif							/* INSTAID_SESSION_H */
+#endif							/* INSTAID_CLOCKED_SEQUENCE_H */
