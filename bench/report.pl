@@ -262,10 +262,10 @@ table([ 'generator', 'sequences', 'sessions', 'max_drift', 'IDs a second', 'dupl
 	} grep { !$done{ join ' ', @$_{qw(generator shards clients max_drift)} }++ } turns(work => 'contention'));
 
 my %tickets = (
-	nextval => '`nextval()`', plain => '`next_ticket()`',
-	thousand => '`next_ticket()`, a step of 1,000',
-	second => '`next_ticket()`, a step of what is taken in a second',
-	from_authority => '`next_ticket()`, from another server');
+	nextval => '`nextval()`', plain => '`instaid_tickets.next()`',
+	thousand => '`instaid_tickets.next()`, a step of 1,000',
+	second => '`instaid_tickets.next()`, a step of what is taken in a second',
+	from_authority => '`instaid_tickets.next()`, from another server');
 if (turns(work => 'ticket'))
 {
 	print "### Tickets\n\nThe table shows calls a second, with one call in each transaction, and how long a call takes: the median, 99 % and 99.9 % of\nthe calls are not longer. `nextval()` does not wait for WAL that other sessions write. The other server is another database of\nthe same server.\n\n";

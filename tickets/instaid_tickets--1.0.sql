@@ -32,7 +32,7 @@ COMMENT ON FUNCTION instaid_tickets.lease IS 'the next count values of a sequenc
 
 ---- Servers that share a ticket ----
 
--- Refuse a server that is none of the servers.
+-- Refuse a server that is not one of so many.
 CREATE FUNCTION instaid_tickets._check_server(server integer, servers integer) RETURNS void
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -172,7 +172,7 @@ COMMENT ON FUNCTION instaid_tickets.restripe IS 'let a sequence that is guarded 
 
 ---- Values from other servers ----
 
--- Refuse options that a server, a user mapping or a ticket with a source cannot have.
+-- Refuse options that libpq or the wrapper does not know: see source.c.
 CREATE FUNCTION instaid_tickets._validator(options text[], catalog oid) RETURNS void
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_tickets_validator';
 
@@ -199,13 +199,14 @@ CREATE VIEW instaid_tickets.segments AS
 COMMENT ON VIEW instaid_tickets.segments IS 'the tickets that have a source and are in use; only '
 'those on which the role has UPDATE or SELECT, or all for members of pg_read_all_stats';
 
--- Has this server the memory for values of other servers?
+-- Is there shared memory for segments?
 CREATE FUNCTION instaid_tickets._is_preloaded() RETURNS boolean
     LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_tickets_is_preloaded';
 
 ---- The list of tickets, and what is wrong with them ----
 
--- Where a sequence stands, as far as the caller may see it, and why it cannot serve as a ticket.
+-- Where a sequence stands, why it cannot be a ticket, and whether next() or lease() was the last to
+-- write its page; nulls if the role may not see it, or another transaction is changing it.
 CREATE FUNCTION instaid_tickets._state(
     sequence regclass, OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean,
     OUT fault text, OUT is_taken boolean)

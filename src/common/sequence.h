@@ -85,7 +85,10 @@ sequence_read_page(Buffer buffer, Oid sequence)
  *
  *		-1 - (file << 32 | values left)
  *
- * where file is the sum of database and relfilenumber, modulo 2^31.  Core's nextval() takes it for
+ * This format never changes: the libraries of instaid and instaid_tickets read it, in any two
+ * versions.  Another one would have to cover nothing by this one's rules, and the reverse.
+ *
+ * The file is the sum of database and relfilenumber, modulo 2^31.  Core's nextval() takes the mark for
  * "nothing is covered", because it is below 1, and writes a record.  A log_cnt of 0 or more was
  * written by core, or by replay.
  *

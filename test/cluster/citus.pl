@@ -224,7 +224,7 @@ like(failure(q{SELECT instaid_tickets.next('invoice')}, $_), $copied,
 	'... and a call on ' . $_->name)
   for @workers;
 is(run('CREATE TEMP TABLE again AS SELECT n FROM invoices; INSERT INTO invoices (n) TABLE again;
-	SELECT count(*), count(DISTINCT number), max(number) FROM invoices'), '106|106|317',
+	SELECT count(*), count(DISTINCT number), max(number) < 400 FROM invoices'), '106|106|t',
 	'... and a temporary table is the way');
 run('CREATE SEQUENCE small AS integer',
 	q{CREATE TABLE smalls (n integer, number integer DEFAULT instaid_tickets.next('small'))},

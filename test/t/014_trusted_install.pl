@@ -175,9 +175,13 @@ sub hostile_defaults
 # Statements that take from PUBLIC what it has by itself
 sub taken_defaults
 {
-	return join '', map { ("ALTER DEFAULT PRIVILEGES FOR ROLE $_ REVOKE ALL ON FUNCTIONS FROM PUBLIC;",
-		"ALTER DEFAULT PRIVILEGES FOR ROLE $_ REVOKE ALL ON TYPES FROM PUBLIC;") }
-	  $superuser, 'dba', 'mallory';
+	my $sql = '';
+	for my $role ($superuser, 'dba', 'mallory')
+	{
+		$sql .= "ALTER DEFAULT PRIVILEGES FOR ROLE $role REVOKE ALL ON $_ FROM PUBLIC;"
+		  for 'FUNCTIONS', 'TYPES';
+	}
+	return $sql;
 }
 
 my $number = 0;
