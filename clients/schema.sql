@@ -1,6 +1,7 @@
 -- What each trial starts with
 SET client_min_messages = warning;
 CREATE EXTENSION instaid;
+CREATE EXTENSION instaid_adopt;
 SELECT instaid.create_shard('insta5', 5);
 
 CREATE TABLE insta5.photos (

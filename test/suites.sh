@@ -10,8 +10,8 @@ set -eu
 . test/lib/private.sh
 
 # Every suite.  Each TAP file is a suite.
-all="run build lint model fuzz regress isolation tickets/regress tickets/isolation
-	adopt/regress adopt/isolation pgtap bench memcheck
+installcheck='regress isolation tickets/regress tickets/isolation adopt/regress adopt/isolation'
+all="run build lint model fuzz $installcheck pgtap bench memcheck
 	$(cd test/t && ls *.pl | sed 's/\.pl$//')"
 
 # "full" is what "make test-matrix FULL=1" runs on one version.
@@ -43,7 +43,7 @@ not_assert='run build lint model fuzz isolation pgtap bench 001_concurrency 002_
 	016_settings 019_many_shards 020_docs 026_install 027_dump 029_freeze 030_sql_edition_rules
 	031_sql_edition_storms 032_sql_edition_api 033_sql_edition_moves 034_sql_edition_install
 	036_plpgsql_check 037_copies 038_removing 039_partitioning 040_move 041_reference
-	042_move_dump 043_move_plan 044_move_storm 045_move_editions'
+	042_move_dump 043_move_plan 044_move_storm 045_move_editions 049_doors'
 
 # all_but SUITE...: every other suite
 all_but()
@@ -65,6 +65,7 @@ suites_of()
 		cluster) echo "$cluster" ;;
 		clients) echo "$clients" ;;
 		newer) echo "$newer" ;;
+		installcheck) echo "$installcheck" ;;
 		version) all_but $not_version ;;
 		assert) all_but $not_assert ;;
 		# the short names of CONTRIBUTING.md
@@ -233,8 +234,9 @@ run_door()
 	name=$1
 	shift
 	keep "$name" make -s -C "$door" PG_CONFIG="$PG_CONFIG" installcheck "$@"
-	cat "$door/regression.diffs" "$door/output_iso/regression.diffs" >"$(log_of "$name").diffs" 2>/dev/null ||
-		[ -s "$(log_of "$name").diffs" ] || rm -f "$(log_of "$name").diffs"
+	diffs=$(log_of "$name").diffs
+	cat "$door/regression.diffs" "$door/output_iso/regression.diffs" >"$diffs" 2>/dev/null || :
+	[ -s "$diffs" ] || rm "$diffs"
 }
 
 # run_suite NAME: run the suite or the file of that name
@@ -331,9 +333,11 @@ show_failures()
 			grep -E '\.\.\. FAILED' "$log" || {
 			# it died
 			[ ! -f "$TESTLOGDIR/regress_log_$1" ] || log=$TESTLOGDIR/regress_log_$1
-			grep -vE '^(### |# Running|# No postmaster|waiting for server|server st)' "$log" | tail -n 30
+			grep -vE '^(### |# Running|# No postmaster|waiting for server|server st)' "$log" |
+				tail -n 30
 		}
-		[ ! -f "$log.diffs" ] || awk 'NR <= 200; END { if (NR > 200) print NR - 200 " more lines" }' "$log.diffs"
+		[ ! -f "$log.diffs" ] || awk 'NR <= 200
+			END { if (NR > 200) print NR - 200 " more lines" }' "$log.diffs"
 	} | sed "s,$SCRATCH/src/,,g; s,$SCRATCH/log/,tmp_check/,g; s,$SCRATCH/,,g"
 }
 
@@ -349,7 +353,7 @@ for word in ${SUITES:-all}; do
 	for name in $names; do
 		if ! exists "$name"; then
 			echo "There is no suite \"$word\".  There are:" \
-				all full version assert cluster clients newer $full $cluster $clients >&2
+				all full installcheck version assert cluster clients newer $full $cluster $clients >&2
 			exit 2
 		fi
 		if [ "${1:-}" = packages ]; then
@@ -366,7 +370,8 @@ for word in ${SUITES:-all}; do
 			# they need a source tree that is not built yet
 			build | lint | elsewhere) alone="$alone $name" ;;
 			run | model | fuzz | bench) others="$others $name" ;;
-			regress* | isolation* | tickets/* | adopt/* | pgtap*) shared="$shared $name" private=yes ;;
+			regress* | isolation* | tickets/* | adopt/* | pgtap*)
+				shared="$shared $name" private=yes ;;
 			memcheck) memcheck=$name private=yes ;;
 			# they share servers
 			clients/*) trials="$trials $name" private=yes ;;

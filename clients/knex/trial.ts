@@ -62,7 +62,7 @@ await trial('bigIncrements() has a sequence of its own, until the column is adop
     table.text('name');
   });
   same(await knex('insta5.tags').insert({ name: 'a' }, ['id']), [{ id: '1' }]);
-  await knex.raw("SELECT instaid.adopt_column('insta5.tags', 'id')");
+  await knex.raw("SELECT instaid_adopt.adopt_column('insta5.tags', 'id')");
   areNewIds((await knex('insta5.tags').insert({ name: 'b' }, ['id'])).map((r) => r.id), 1);
 });
 

@@ -337,7 +337,7 @@ ok($installed, 'the SQL edition');
 for my $one (
 	[ "CALL instaid.create_shards('u%s', 100, 611)", 1 ],
 	[ "CALL instaid.create_shards('v%s', 1000, 1512)", 0 ],
-	[ 'CALL instaid.adopt_shards()', 0 ])
+	[ 'CALL instaid_adopt.adopt_shards()', 0 ])
 {
 	my ($statement, $works) = @$one;
 	my ($ok, $says) = run($edition, '', 'psql', '-Xq', '-c', "SELECT 1; $statement");

@@ -30,7 +30,8 @@ my $stepping = PostgreSQL::Test::Utils::tempdir . '/instaid-move';
 		glob('src/move/*.c'), 'test/lib/move_step.c', "-L$lib", '-lpq', '-o', $stepping) == 0
 	  or die 'cannot compile';
 }
-my %edition = (extension => 'CREATE EXTENSION instaid', SQL => SqlEdition::changed());
+my %edition = (extension => 'CREATE EXTENSION instaid_adopt CASCADE',
+	SQL => SqlEdition::changed() . SqlEdition::adopting());
 
 my ($db, $from, $to) = ('postgres', $old, $new);
 # the role to connect as, by the name of the server
@@ -447,7 +448,7 @@ fresh('x_sql', 'SQL', 'extension', shard('SQL') . q{;
 	CREATE SCHEMA insta9; CREATE SEQUENCE insta9.ids;
 	CREATE FUNCTION insta9.made() RETURNS bigint LANGUAGE sql RETURN nextval('insta9.ids');
 	CREATE TABLE insta9.t (id bigint PRIMARY KEY DEFAULT insta9.made());
-	SELECT instaid.replace_copy('insta9.made()', 9)});
+	SELECT instaid_adopt.replace_copy('insta9.made()', 9)});
 is(im('--check-only', 'insta5', 'insta9'), 5, 'what would stop a move to the extension');
 like($out, qr/^  ! $_/m, "... $_") for 'rule _RETURN on view insta5\.takes uses a function',
   'column name of table insta5\.named uses', 'function insta5\.taken\(\) uses',
@@ -464,7 +465,7 @@ sql($old, q{
 	\set shard_id 8
 	\i test/lib/published.sql
 	CREATE TABLE insta8.t (id bigint PRIMARY KEY DEFAULT insta8.next_id());
-	SELECT instaid.adopt_shard('insta8')});
+	SELECT instaid_adopt.adopt_shard('insta8')});
 my $adopted = 'INSERT INTO insta8.t DEFAULT VALUES;
 	SELECT id = (SELECT max(id) FROM insta8.t), instaid.extract_shard_id(id) FROM insta8.t
 	ORDER BY ctid DESC LIMIT 1';

@@ -1,47 +1,11 @@
 ---- Reading a copy ----
 
--- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
--- name any sequence, or the caller does not have the rights of that role.  Refuse a MINVALUE above
--- 1, too: Citus gives such a range to each worker's copy, which would issue values of another.
-CREATE OR REPLACE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
-    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    main record;
-BEGIN
-    SELECT p.proname, p.proowner, n.nspname, c.relowner, q.seqmin, q.seqmax INTO main
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace,
-         pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid
-    WHERE p.oid = function AND c.oid = sequence AND c.relpersistence <> 't';
-    IF NOT FOUND THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.';
-    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('sequence %s does not belong to the owner of shard %I',
-                             sequence, main.nspname),
-            DETAIL = format('Role %I owns it, and role %I owns the function %s().',
-                            pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
-                            main.proname), HINT = 'Give both to one owner.';
-    END IF;
-    PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
-    IF main.seqmin > 1 THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
-            DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
-            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.'
-                   || CASE main.proname WHEN 'next_ids' THEN '' ELSE ' If another shard has it: '
-                           || instaid._replacing(function) END;
-    END IF;
-    RETURN main.relowner;
-END $$;
-
 -- Let a function that is about to be called find what its text names without a schema: in its own
 -- search_path or its owner's, in its schema and in public.  Whoever can create functions and
 -- operators there, or has done so, could have the caller run them: nextval(text) and
 -- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets no
 -- search_path: the names of its owner's and of superusers' objects are written out in its text.
-CREATE OR REPLACE FUNCTION instaid._qualify_names(function oid) RETURNS void
+CREATE FUNCTION instaid_adopt._qualify_names(function oid) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
@@ -99,7 +63,7 @@ BEGIN
 END $$;
 
 -- The sequences that this transaction has taken values of.
-CREATE OR REPLACE FUNCTION instaid._used_sequences() RETURNS oid[]
+CREATE FUNCTION instaid_adopt._used_sequences() RETURNS oid[]
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT COALESCE(array_agg(c.oid), '{}')
             FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation AND c.relkind = 'S'
@@ -108,7 +72,7 @@ CREATE OR REPLACE FUNCTION instaid._used_sequences() RETURNS oid[]
               AND l.mode = 'RowExclusiveLock');
 
 -- The last value that this session has taken of a sequence; null if there is none.
-CREATE OR REPLACE FUNCTION instaid._session_value(role regrole, sequence oid) RETURNS bigint
+CREATE FUNCTION instaid_adopt._session_value(role regrole, sequence oid) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN instaid._execute_as(role, format('SELECT currval(%L)', sequence))::bigint;
@@ -118,18 +82,19 @@ END $$;
 
 -- Call a copy as its owner, with the values of its default arguments: no function that another
 -- role puts beside it is found in its place.
-CREATE OR REPLACE FUNCTION instaid._call_copy(function oid, OUT result text)
+CREATE FUNCTION instaid_adopt._call_copy(function oid, OUT result text)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner regrole;
     needs_names boolean;
     query text;
+    said text;
 BEGIN
     SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
     INTO owner, needs_names FROM pg_proc AS p WHERE p.oid = function;
     LOOP
         BEGIN
-            PERFORM instaid._qualify_names(function) WHERE needs_names;
+            PERFORM instaid_adopt._qualify_names(function) WHERE needs_names;
             -- in which a default can be the name of a sequence
             SELECT format('SELECT %I.%I(%s)', n.nspname, p.proname, (
                        SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
@@ -147,45 +112,67 @@ BEGIN
             IF needs_names THEN
                 RAISE invalid_parameter_value USING
                     MESSAGE = format('%s names what is not found: %s',
-                                     instaid._signature(function), SQLERRM),
+                                     instaid._signature(function), left(SQLERRM, 200)),
                     DETAIL = 'Names without a schema are looked for in its own search_path or its'
                              ' owner''s, its schema and public, among objects of its owner and of'
                              ' superusers.',
                     HINT = 'Correct its text, or write the schemas into it, and try again. To let'
-                           ' it return IDs of a new shard: ' || instaid._replacing(function);
+                           ' it return IDs of a new shard: ' || instaid_adopt._replacing(function);
             END IF;
             needs_names := true;
+        WHEN deadlock_detected OR lock_not_available OR serialization_failure THEN
+            RAISE;
+        WHEN OTHERS OR assert_failure THEN
+            GET STACKED DIAGNOSTICS said = PG_EXCEPTION_DETAIL;
+            RAISE external_routine_exception USING
+                MESSAGE = format('%s fails: %s', instaid._signature(function),
+                                 left(SQLERRM, 200)),
+                DETAIL = concat(format('Its SQLSTATE is %s.', SQLSTATE),
+                                ' It says: ' || left(NULLIF(said, ''), 500)),
+                HINT = 'Correct the function, and try again. To let it return IDs of a new shard: '
+                       || instaid_adopt._replacing(function);
         END;
     END LOOP;
+END $$;
+
+-- Call a copy, and return the sequences that this took values of.
+CREATE FUNCTION instaid_adopt._sequences_of(function oid, OUT sequences oid[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    used CONSTANT oid[] := instaid_adopt._used_sequences();
+BEGIN
+    PERFORM instaid_adopt._call_copy(function);
+    sequences := ARRAY(SELECT s FROM unnest(instaid_adopt._used_sequences()) AS s
+                       WHERE s <> ALL (used));
 END $$;
 
 -- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
 -- one that the first call locked and the second moved, whatever names it, or else one that was in
 -- use before.  nextval() keeps its lock until the transaction ends.
-CREATE OR REPLACE FUNCTION instaid._try_copy(function oid, OUT ids bigint[], OUT sequence regclass,
-                                             OUT made_at timestamptz)
+CREATE FUNCTION instaid_adopt._try_copy(function oid, OUT ids bigint[],
+                                        OUT sequence regclass, OUT made_at timestamptz)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET timezone = 'UTC' AS $$
 DECLARE
     owner CONSTANT regrole := (SELECT p.proowner FROM pg_proc AS p WHERE p.oid = function);
-    used oid[] := instaid._used_sequences();
+    used oid[] := instaid_adopt._used_sequences();
     first bigint[];
     part record;
 BEGIN
     -- its text can mean the time zone of its callers
     PERFORM set_config('timezone', s.reset_val, true) FROM pg_settings AS s
     WHERE s.name = 'TimeZone';
-    ids[1] := instaid._call_copy(function)::bigint;
+    ids[1] := instaid_adopt._call_copy(function)::bigint;
     made_at := clock_timestamp();
-    used := COALESCE((SELECT array_agg(s) FROM unnest(instaid._used_sequences()) AS s
+    used := COALESCE((SELECT array_agg(s) FROM unnest(instaid_adopt._used_sequences()) AS s
                       WHERE s <> ALL (used)), used);
-    first := ARRAY(SELECT instaid._session_value(owner, s) FROM unnest(used) AS s);
-    ids[2] := instaid._call_copy(function)::bigint;
+    first := ARRAY(SELECT instaid_adopt._session_value(owner, s) FROM unnest(used) AS s);
+    ids[2] := instaid_adopt._call_copy(function)::bigint;
     -- if it also has a log with numbers of its own, the one whose low bits are in the IDs, and
     -- that counts for no column
     SELECT u.sequence, c.relowner::regrole AS relowner INTO part
     FROM unnest(used, first) AS u (sequence, first) JOIN pg_class AS c ON c.oid = u.sequence
-         CROSS JOIN LATERAL instaid._session_value(owner, u.sequence) AS l (last)
+         CROSS JOIN LATERAL instaid_adopt._session_value(owner, u.sequence) AS l (last)
     WHERE l.last <> u.first
     ORDER BY ((instaid.decode(u.first)).sequence, (instaid.decode(l.last)).sequence)
              = ((instaid.decode(ids[1])).sequence, (instaid.decode(ids[2])).sequence) DESC,
@@ -221,7 +208,7 @@ BEGIN
                     instaid.make_id(instaid.default_epoch() + interval '2 ms',
                                     n * instaid._max_shard_id(), 0)))))
             FROM pg_sequence AS q WHERE q.seqrelid = sequence;
-            ids := ids || instaid._call_copy(function)::bigint;
+            ids := ids || instaid_adopt._call_copy(function)::bigint;
         END LOOP;
         RAISE SQLSTATE 'ID001';
     EXCEPTION WHEN SQLSTATE 'ID001' THEN
@@ -231,39 +218,33 @@ BEGIN
     END;
 END $$;
 
--- The statement that lets a copy return IDs of a new shard.
-CREATE OR REPLACE FUNCTION instaid._replacing(function oid) RETURNS text
+-- The statement that lets a copy return IDs of the shard of its schema, or of a new one: with the
+-- number of its IDs, if its text has the published layout.
+CREATE FUNCTION instaid_adopt._replacing(function oid) RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    RETURN format('SELECT instaid.replace_copy(%L, %s);', instaid._signature(function),
-                  instaid._free_shard_id(true));
+    AS $$
+    SELECT format('SELECT instaid_adopt.replace_copy(%L%s);', instaid._signature(function),
+                  CASE WHEN p.prosrc !~ '<<\s*23\M'
+                            AND NOT EXISTS (SELECT FROM instaid._find_shard(n.nspname))
+                       THEN format(', %s /* a number that is free on all your servers */',
+                                   instaid._free_shard_id(true)) END)
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function
+$$;
 
--- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
--- the function's text, or the default one, if it gives the ID the clock's time.
-CREATE OR REPLACE FUNCTION instaid._read_layout(function oid, id bigint, made_at timestamptz,
-                                                INOUT epoch timestamptz, OUT shard_id integer)
-    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO' SET timezone = 'UTC' SET standard_conforming_strings = on AS $$
+-- The times that a function's text has as 12 or 13 digits of milliseconds, 10 of seconds, or a date.
+CREATE FUNCTION instaid_adopt._text_epochs(function oid) RETURNS timestamptz[]
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
 DECLARE
     zone CONSTANT text := (SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'TimeZone');
     source CONSTANT text := pg_get_functiondef(function);
-    name CONSTANT text := instaid._signature(function);
     epochs timestamptz[] := ARRAY(
         SELECT to_timestamp((m.literal[1]::numeric / u.unit)::double precision)
-        FROM regexp_matches(source, '\m(\d{13}|\d{10}(?:\.\d+)?)\M', 'g') AS m (literal)
+        FROM regexp_matches(source, '\m(\d{12,13}|\d{10}(?:\.\d+)?)\M', 'g') AS m (literal)
              CROSS JOIN (VALUES (1), (1000)) AS u (unit)
-        WHERE m.literal[1] !~ '^\d{13}$' OR u.unit = 1000);
+        WHERE m.literal[1] !~ '^\d{12,13}$' OR u.unit = 1000);
     literal text;
-    layout record;
-    seen timestamptz;
 BEGIN
-    IF id IS NULL OR id < 0 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('%s returns %s', name, COALESCE('IDs below 0', 'null')),
-            DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
-                                ' The 34.8 years of its epoch are over, or its clock and its epoch'
-                                ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
-            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(function);
-    END IF;
     FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
                                                    'g') AS m
     LOOP
@@ -274,6 +255,29 @@ BEGIN
             CONTINUE;
         END;
     END LOOP;
+    RETURN epochs;
+END $$;
+
+-- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
+-- the function's text, or the default one, if it gives the ID the clock's time.
+CREATE FUNCTION instaid_adopt._read_layout(function oid, id bigint, made_at timestamptz,
+                                                INOUT epoch timestamptz, OUT shard_id integer)
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET standard_conforming_strings = on AS $$
+DECLARE
+    name CONSTANT text := instaid._signature(function);
+    epochs CONSTANT timestamptz[] := instaid_adopt._text_epochs(function);
+    layout record;
+    seen timestamptz;
+BEGIN
+    IF id IS NULL OR id < 0 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('%s returns %s', name, COALESCE('IDs below 0', 'null')),
+            DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
+                                ' The 34.8 years of its epoch are over, or its clock and its epoch'
+                                ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
+            HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(function);
+    END IF;
     -- the time of the ID, read in this layout or another one
     SELECT l.* INTO layout
     FROM (SELECT e, interval '1 s' FROM unnest(epochs) AS e
@@ -295,7 +299,7 @@ BEGIN
                             ' has milliseconds, and 23 bits.', id, layout.epoch,
                             CASE layout.unit WHEN 1 THEN 'seconds' ELSE 'milliseconds' END,
                             layout.bits),
-            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(function);
+            HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(function);
     END IF;
     seen := date_trunc('milliseconds', made_at) - (id >> 23) * interval '1 ms';
     IF epoch <> COALESCE(layout.epoch, CASE WHEN abs(extract(epoch FROM epoch - seen)) < 1
@@ -306,11 +310,12 @@ BEGIN
         END IF;
         seen := COALESCE(layout.epoch, seen);
         RAISE invalid_parameter_value USING MESSAGE = format('the epoch of %s is not %s', name,
-                             COALESCE(epoch::text, 'in its text')),
+                             COALESCE(epoch::text, 'found in its text')),
             DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
                             ' %s.', id, seen),
-            HINT = format('If it is: SELECT instaid.adopt_shard(%L, epoch => %L); If not: %s',
-                          (parse_ident(name, false))[1], seen, instaid._replacing(function));
+            HINT = format('If it is: SELECT instaid_adopt.adopt_shard(%L, epoch => %L); If not:'
+                          ' %s', (parse_ident(name, false))[1], seen,
+                          instaid_adopt._replacing(function));
     END IF;
     epoch := COALESCE(epoch, layout.epoch);
     shard_id := instaid.extract_shard_id(id);

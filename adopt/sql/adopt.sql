@@ -2,6 +2,26 @@
 -- other defaults.
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
+CREATE EXTENSION instaid_adopt CASCADE;
+
+-- The SQLSTATE, message, detail and hint of a statement's error, without the time of
+-- the clock, and with one name for the superuser who runs the tests.
+CREATE FUNCTION try(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE detail text; hint text;
+BEGIN
+    EXECUTE statement;
+    RETURN NEXT 'no error';
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RETURN NEXT SQLSTATE || ': ' || SQLERRM;
+    detail := replace(detail, 'owner is ' || quote_ident(session_user) || '.', 'owner is postgres.');
+    IF detail <> '' THEN
+        RETURN NEXT 'DETAIL: ' || regexp_replace(detail, 'clock reads [-0-9:.+ ]*\d', 'clock reads ...');
+    END IF;
+    IF hint <> '' THEN
+        RETURN NEXT 'HINT: ' || hint;
+    END IF;
+END $$;
 
 -- creates a schema with the published function
 CREATE PROCEDURE publish(schema_name text, shard_id integer) LANGUAGE plpgsql AS $$
@@ -31,7 +51,7 @@ INSERT INTO "Adopt ""1""".views SELECT instaid.make_id('2020-01-02 UTC', 401, 3)
 PREPARE insert_photo AS INSERT INTO "Adopt ""1""".photos (n) VALUES (1);
 SELECT '"Adopt ""1""".next_id()'::regprocedure::oid AS oid \gset
 SELECT clock_timestamp() AS before \gset
-SELECT instaid.adopt_shard('Adopt "1"', 401);
+SELECT instaid_adopt.adopt_shard('Adopt "1"', 401);
 SELECT '"Adopt ""1""".next_id()'::regprocedure::oid = :oid AS same_oid;
 \sf "Adopt ""1""".next_id()
 \df "Adopt ""1""".*
@@ -54,7 +74,7 @@ CALL publish('adopt2', 402);
 CREATE TABLE adopt2.t (id bigint DEFAULT adopt2.next_id());
 INSERT INTO adopt2.t SELECT instaid.make_id(now() + interval '1 hour', 402, 9);
 SET client_min_messages = warning;
-SELECT instaid.adopt_shard('adopt2', 402);
+SELECT instaid_adopt.adopt_shard('adopt2', 402);
 SET client_min_messages = error;
 SELECT max(id) < adopt2.next_id() AS above FROM adopt2.t;
 RESET client_min_messages;
@@ -69,7 +89,7 @@ CREATE FUNCTION adopt3.next_id() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS
     SELECT (((extract(epoch FROM clock_timestamp()) - 1577836800) * 1000)::bigint << 23) | (403 << 10) | (nextval('public.ids') % 1024) $$;
 ALTER FUNCTION adopt3.next_id() OWNER TO regress_adopter;
 CREATE TABLE adopt3.t (id bigint DEFAULT adopt3.next_id(), own bigint);
-SELECT instaid.adopt_shard('adopt3', 403);
+SELECT instaid_adopt.adopt_shard('adopt3', 403);
 SELECT schema_name, epoch, sequence FROM instaid.shards WHERE shard_id = 403;
 SELECT p.oid::regprocedure, proowner::regrole, prosecdef FROM pg_proc AS p
 WHERE pronamespace = 'adopt3'::regnamespace ORDER BY p.oid::regprocedure::text;
@@ -87,10 +107,10 @@ CREATE VIEW adopt3.v AS SELECT id FROM adopt3.t;
 ALTER VIEW adopt3.v ALTER id SET DEFAULT adopt3.next_id();
 INSERT INTO adopt3.t SELECT instaid.make_id('2020-01-01 UTC', 403, 1);
 -- what PostgreSQL adds to this message differs between versions
-SELECT try($$SELECT instaid.adopt_shard('adopt3', 403)$$) LIMIT 1;
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt3', 403)$$) LIMIT 1;
 CREATE OR REPLACE FUNCTION adopt3.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
 BEGIN result := instaid.make_id(clock_timestamp(), 403, nextval('adopt3.table_id_seq')); END $$;
-SELECT instaid.adopt_shard('adopt3', 403);
+SELECT instaid_adopt.adopt_shard('adopt3', 403);
 INSERT INTO adopt3.v DEFAULT VALUES;
 SELECT instaid.extract_shard_id(id) FROM adopt3.t;
 DROP SCHEMA adopt3 CASCADE;
@@ -99,8 +119,8 @@ DROP SCHEMA adopt3 CASCADE;
 CALL publish('adopt4', 1);
 CREATE TABLE adopt4.t (id bigint PRIMARY KEY DEFAULT adopt4.next_id());
 INSERT INTO adopt4.t SELECT instaid.make_id('2020-01-01 UTC', 1, 1);
-SELECT try($$SELECT instaid.adopt_shard('adopt4', 404)$$);
-SELECT instaid.adopt_shard('adopt4', 404, renumber => true);
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt4', 404)$$);
+SELECT instaid_adopt.adopt_shard('adopt4', 404, renumber => true);
 INSERT INTO adopt4.t DEFAULT VALUES;
 SELECT instaid.extract_shard_id(id) FROM adopt4.t ORDER BY id;
 
@@ -108,7 +128,7 @@ SELECT instaid.extract_shard_id(id) FROM adopt4.t ORDER BY id;
 CALL publish('adopt_e', 407);
 SELECT replace(replace(pg_get_functiondef('adopt_e.next_id()'::regprocedure), '1314220021721', '1387263000000'),
     'BEGIN', 'DECLARE other bigint := 1400000000000; BEGIN') \gexec
-SELECT instaid.adopt_shard('adopt_e');
+SELECT instaid_adopt.adopt_shard('adopt_e');
 SELECT shard_id, epoch FROM instaid.shards WHERE schema_name = 'adopt_e';
 SELECT instaid.extract_shard_id(adopt_e.next_id());
 DROP SCHEMA adopt_e CASCADE;
@@ -117,30 +137,30 @@ CREATE SEQUENCE adopt_e.table_id_seq;
 CREATE FUNCTION adopt_e.next_id() RETURNS bigint LANGUAGE sql
     RETURN ((floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1420070400000) << 23) | (408 << 10)
         | (nextval('adopt_e.table_id_seq') % 1024);
-SELECT instaid.adopt_shard('adopt_e');
+SELECT instaid_adopt.adopt_shard('adopt_e');
 SELECT shard_id, epoch FROM instaid.shards WHERE schema_name = 'adopt_e';
 DROP SCHEMA adopt_e CASCADE;
 -- an epoch that the text does not name is refused
 CALL publish('adopt_e', 409);
-SELECT regexp_replace(try($$SELECT instaid.adopt_shard('adopt_e', epoch => '2011-08-24 21:07:02 UTC')$$),
+SELECT regexp_replace(try($$SELECT instaid_adopt.adopt_shard('adopt_e', epoch => '2011-08-24 21:07:02 UTC')$$),
     'returned \d+', '...', 'g');
 DROP SCHEMA adopt_e CASCADE;
 -- so is another layout, with an epoch that fits it
 CALL publish('adopt_e', 409);
 SELECT replace(replace(pg_get_functiondef('adopt_e.next_id()'::regprocedure), '<< 23', '<< 22'), '% 1024', '% 4096') \gexec
-SELECT split_part(try(format($$SELECT instaid.adopt_shard('adopt_e', epoch => %L)$$, date_trunc('milliseconds',
+SELECT split_part(try(format($$SELECT instaid_adopt.adopt_shard('adopt_e', epoch => %L)$$, date_trunc('milliseconds',
     clock_timestamp() - (instaid.extract_timestamp(adopt_e.next_id()) - instaid.default_epoch())))), 'epoch', 1) AS refused LIMIT 1;
 DROP SCHEMA adopt_e CASCADE;
 -- and another order of the bits, whose shard ID would be that of the sequence
 CALL publish('adopt_e', 409);
 SELECT replace(replace(pg_get_functiondef('adopt_e.next_id()'::regprocedure), '(409 << 10)', '409'), '% 1024', '% 1024 << 13') \gexec
-SELECT split_part(try($$SELECT instaid.adopt_shard('adopt_e')$$), 'epoch', 1) AS refused LIMIT 1;
+SELECT split_part(try($$SELECT instaid_adopt.adopt_shard('adopt_e')$$), 'epoch', 1) AS refused LIMIT 1;
 DROP SCHEMA adopt_e CASCADE;
 -- in seconds, or with a fraction of them
 CALL publish('adopt_e', 409);
 SELECT replace(pg_get_functiondef('adopt_e.next_id()'::regprocedure), '1314220021721', '(1387263000.5 * 1000)::bigint') \gexec
-SELECT split_part(t, 'epoch', 1) FROM try($$SELECT instaid.adopt_shard('adopt_e', epoch => '2013-12-17 06:50:00.500 CET')$$) AS t LIMIT 1;
-SELECT instaid.adopt_shard('adopt_e');
+SELECT split_part(t, 'epoch', 1) FROM try($$SELECT instaid_adopt.adopt_shard('adopt_e', epoch => '2013-12-17 06:50:00.500 CET')$$) AS t LIMIT 1;
+SELECT instaid_adopt.adopt_shard('adopt_e');
 SELECT shard_id, epoch FROM instaid.shards WHERE schema_name = 'adopt_e';
 DROP SCHEMA adopt_e CASCADE;
 -- as a date, in the time zone of the database and in UTC
@@ -150,9 +170,9 @@ SELECT format('ALTER DATABASE %I SET timezone = ''America/New_York''', current_d
 \c -
 SELECT replace(pg_get_functiondef('adopt_e.next_id()'::regprocedure), '1314220021721', 'extract(epoch FROM timestamptz ''2016-01-01'')::bigint * 1000') \gexec
 SELECT replace(replace(pg_get_functiondef('adopt_e.next_id()'::regprocedure), 'timestamptz', 'timestamp'), '.next_id', '.next_id_of_utc') \gexec
-SELECT regexp_replace(try($$SELECT instaid.adopt_shard('adopt_e')$$), 'returned \d+', '...');
+SELECT regexp_replace(try($$SELECT instaid_adopt.adopt_shard('adopt_e')$$), 'returned \d+', '...');
 DROP FUNCTION adopt_e.next_id_of_utc();
-SELECT instaid.adopt_shard('adopt_e');
+SELECT instaid_adopt.adopt_shard('adopt_e');
 SET timezone = 'UTC';
 SELECT epoch FROM instaid.shards WHERE schema_name = 'adopt_e';
 SELECT format('ALTER DATABASE %I SET timezone = %L', current_database(), :'zone') \gexec
@@ -165,35 +185,35 @@ CALL publish('adopt_e', 409);
 CREATE FUNCTION adopt_e.our_epoch() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 1387263000000';
 SELECT replace(pg_get_functiondef('adopt_e.next_id()'::regprocedure), '1314220021721', 'adopt_e.our_epoch()') \gexec
 -- with the milliseconds that a call took, from 20 on
-SELECT regexp_replace(regexp_replace(try($$SELECT instaid.adopt_shard('adopt_e')$$), 'returned \d+', '...'),
+SELECT regexp_replace(regexp_replace(try($$SELECT instaid_adopt.adopt_shard('adopt_e')$$), 'returned \d+', '...'),
     '(06:50:00)\.\d+', '\1', 'g');
-SELECT instaid.adopt_shard('adopt_e', epoch => '2013-12-17 06:50:00+00');
+SELECT instaid_adopt.adopt_shard('adopt_e', epoch => '2013-12-17 06:50:00+00');
 DROP SCHEMA adopt_e CASCADE;
 
 -- what adopt_shard() refuses; it changes nothing then
 CALL publish('adopt5', 405);
 CREATE TABLE adopt5.t (id bigint PRIMARY KEY DEFAULT adopt5.next_id());
 INSERT INTO adopt5.t SELECT instaid.make_id('2020-01-01 UTC', 405, 1);
-SELECT try($$SELECT instaid.adopt_shard('adopt5', 401)$$);
-SELECT try($$SELECT instaid.adopt_shard('adopt5', 401, renumber => true)$$);
-SELECT try($$SELECT instaid.adopt_shard('adopt5', 9000, renumber => true)$$);
-SELECT try($$SELECT instaid.adopt_shard('adopt4', 405)$$);
-SELECT try($$SELECT instaid.adopt_shard(NULL, 405)$$);
-SELECT try($$SELECT instaid.adopt_shard('adopt5', renumber => NULL)$$);
-SELECT try($$SELECT instaid.adopt_shard('adopt5', 405, 'infinity')$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt5', 401)$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt5', 401, renumber => true)$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt5', 9000, renumber => true)$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt4', 405)$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard(NULL, 405)$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt5', renumber => NULL)$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt5', 405, 'infinity')$$);
 -- sequences that are temporary, of another role, or none
 CREATE TEMP SEQUENCE temp_seq;
 CREATE SEQUENCE adopt5.foreign_seq;
 ALTER SEQUENCE adopt5.foreign_seq OWNER TO regress_adopter;
 SELECT pg_get_functiondef('adopt5.next_id()'::regprocedure) AS text \gset
-SELECT replace(:'text', 'adopt5.table_id_seq', s), $$SELECT try('SELECT instaid.adopt_shard(''adopt5'')')$$
+SELECT replace(:'text', 'adopt5.table_id_seq', s), $$SELECT try('SELECT instaid_adopt.adopt_shard(''adopt5'')')$$
 FROM unnest('{temp_seq,adopt5.foreign_seq,adopt5.gone}'::text[]) AS s \gexec
 SELECT replace(:'text', $$nextval('adopt5.table_id_seq')$$, '5') \gexec
-SELECT regexp_replace(try($$SELECT instaid.adopt_shard('adopt5')$$), '\d{19} and \d{19}', '...');
+SELECT regexp_replace(try($$SELECT instaid_adopt.adopt_shard('adopt5')$$), '\d{19} and \d{19}', '...');
 SELECT :'text' \gexec
 DROP SEQUENCE temp_seq, adopt5.foreign_seq;
 CREATE TABLE adopt5.counted (n bigint DEFAULT nextval('adopt5.table_id_seq'), i bigint GENERATED ALWAYS AS IDENTITY);
-SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt5', 405)$$);
 DROP TABLE adopt5.counted;
 -- a superuser's function in a schema of the database's owner, who is another role
 BEGIN;
@@ -202,60 +222,60 @@ CREATE SEQUENCE public.adopt_p;
 CREATE FUNCTION public.next_id() RETURNS bigint LANGUAGE sql
     AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23) + (426 << 10) + nextval('public.adopt_p') % 1024 $$;
 SELECT cure FROM instaid.audit() WHERE object = 'public.next_id()';
-SELECT try($$SELECT instaid.adopt_shard('public')$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard('public')$$);
 ALTER FUNCTION public.next_id() OWNER TO regress_adopter;
 ALTER SEQUENCE public.adopt_p OWNER TO regress_adopter;
-SELECT instaid.adopt_shard('public');
+SELECT instaid_adopt.adopt_shard('public');
 ROLLBACK;
 -- the sequence of another shard
 CREATE SCHEMA adopt6;
 CREATE FUNCTION adopt6.next_id() RETURNS bigint LANGUAGE sql
     RETURN instaid.make_id(clock_timestamp(), 406, nextval('adopt1.table_id_seq'), '2020-01-01 UTC');
-SELECT try($$SELECT instaid.adopt_shard('adopt6', 406, '2020-01-01 UTC')$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt6', 406, '2020-01-01 UTC')$$);
 SELECT lanname FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang WHERE p.oid = 'adopt6.next_id()'::regprocedure;
 DROP SCHEMA adopt6 CASCADE;
 -- Citus gives each worker's copy of a sequence a range by its group.  The ticks of the
 -- years 2023 to 2029 are in the range of group 6.
 SELECT format('ALTER SEQUENCE adopt5.table_id_seq MINVALUE %s MAXVALUE %s START %1$s RESTART', g * (1::bigint << 48) + 1, (g + 1) * (1::bigint << 48) + 1),
-    $$SELECT try('SELECT instaid.adopt_shard(''adopt5'', 405)')$$,
+    $$SELECT try('SELECT instaid_adopt.adopt_shard(''adopt5'', 405)')$$,
     $$SELECT seqmin, seqmax FROM pg_sequence WHERE seqrelid = 'adopt5.table_id_seq'::regclass$$
 FROM unnest(ARRAY[1, 6, 32766]) AS g \gexec
 ALTER SEQUENCE adopt5.table_id_seq NO MINVALUE NO MAXVALUE START 1 RESTART;
-SELECT try($$SELECT instaid.adopt_shard('instaid', 405)$$);
-SELECT try(format('SELECT instaid.adopt_shard(%L, 405)', schema))
+SELECT try($$SELECT instaid_adopt.adopt_shard('instaid', 405)$$);
+SELECT try(format('SELECT instaid_adopt.adopt_shard(%L, 405)', schema))
 FROM unnest(ARRAY['information_schema', 'pg_catalog', 'pg_toast', 'pg_mine']) AS schema;
-SELECT try($$SELECT instaid.adopt_shard('nowhere', 405)$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard('nowhere', 405)$$);
 SELECT try($$SELECT instaid.create_shard('adopt5', 405)$$);
 -- read with another epoch, the function's IDs do not have the time of the clock
 SET client_min_messages = warning;
-SELECT regexp_replace(try($$SELECT instaid.adopt_shard('adopt5', 405, date_trunc('second', now()) - interval '3 years')$$),
+SELECT regexp_replace(try($$SELECT instaid_adopt.adopt_shard('adopt5', 405, date_trunc('second', now()) - interval '3 years')$$),
     'not 2\S+ \S+|returned \d+', '...', 'g');
 RESET client_min_messages;
 CREATE TABLE adopt5.free (id bigint DEFAULT adopt5.next_id());
 INSERT INTO adopt5.free VALUES (9223372036854775807);
-SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt5', 405)$$);
 DELETE FROM adopt5.free;
 BEGIN ISOLATION LEVEL REPEATABLE READ;
-SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt5', 405)$$);
 ROLLBACK;
 ALTER FUNCTION adopt5.next_id() RENAME TO new_id;
 CREATE FUNCTION adopt5.next_id() RETURNS integer LANGUAGE sql AS 'SELECT 1';
-SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt5', 405)$$);
 DROP FUNCTION adopt5.next_id();
 CREATE PROCEDURE adopt5.next_id() LANGUAGE sql AS 'SELECT 1';
-SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt5', 405)$$);
 DROP PROCEDURE adopt5.next_id();
 ALTER FUNCTION adopt5.new_id() RENAME TO next_id;
 CREATE FUNCTION adopt5.next_ids(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
-SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt5', 405)$$);
 DROP FUNCTION adopt5.next_ids(integer);
 GRANT USAGE ON SCHEMA adopt5 TO regress_adopter;
 SET ROLE regress_adopter;
-SELECT try($$SELECT instaid.adopt_shard('adopt5', 405)$$);
+SELECT try($$SELECT instaid_adopt.adopt_shard('adopt5', 405)$$);
 RESET ROLE;
 SELECT lanname FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang WHERE p.oid = 'adopt5.next_id()'::regprocedure;
 BEGIN;
-SELECT instaid.adopt_shard('adopt5', 405);
+SELECT instaid_adopt.adopt_shard('adopt5', 405);
 ROLLBACK;
 SELECT p.oid::regprocedure, lanname, last_value < 1000 AS small FROM adopt5.table_id_seq, pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
 WHERE pronamespace = 'adopt5'::regnamespace;
@@ -294,13 +314,13 @@ CREATE FUNCTION adopt_m7.many() RETURNS SETOF bigint LANGUAGE sql
 SELECT code FROM instaid.audit() WHERE object = 'adopt_m7.many()';
 CREATE TABLE adopt_m6.t (id bigint PRIMARY KEY DEFAULT (extract(epoch FROM clock_timestamp())::bigint << 23) + nextval('adopt_m6.s') % 1024);
 SELECT code FROM instaid.audit() WHERE object = 'adopt_m5.id_generator()';
-CALL instaid.adopt_shards('adopt%m%', true);
-CALL instaid.adopt_shards('nothing%');
+CALL instaid_adopt.adopt_shards('adopt%m%', true);
+CALL instaid_adopt.adopt_shards('nothing%');
 BEGIN;
-CALL instaid.adopt_shards('adopt%');
+CALL instaid_adopt.adopt_shards('adopt%');
 ROLLBACK;
-CALL instaid.adopt_shards(NULL);
-CALL instaid.adopt_shards('adopt_m%');
+CALL instaid_adopt.adopt_shards(NULL);
+CALL instaid_adopt.adopt_shards('adopt_m%');
 SELECT schema_name, shard_id FROM instaid.shards WHERE schema_name ~ '^adopt.+m' ORDER BY 1;
 INSERT INTO adopt_m5.t VALUES (DEFAULT) RETURNING instaid.extract_shard_id(id);
 SELECT instaid.extract_shard_id(result) FROM adopt_m5.id_generator();
@@ -309,16 +329,16 @@ WHERE r.rolname IN ('pg_monitor', 'pg_checkpoint') ORDER BY 1;
 SET client_min_messages = warning;
 DROP SCHEMA adopt_m5, adopt_m6, adopt_m7 CASCADE;
 RESET client_min_messages;
-SELECT instaid.adopt_shard('adopt_m3', 413, renumber => true);
+SELECT instaid_adopt.adopt_shard('adopt_m3', 413, renumber => true);
 GRANT CREATE ON SCHEMA adopt5_m TO regress_adopter;
 ALTER SEQUENCE adopt5_m.table_id_seq OWNER TO regress_adopter;
 ALTER SCHEMA adopt5_m OWNER TO regress_adopter;
 SET ROLE regress_adopter;
 \set VERBOSITY terse
-CALL instaid.adopt_shards('adopt%m%');
+CALL instaid_adopt.adopt_shards('adopt%m%');
 \set VERBOSITY default
 RESET ROLE;
-CALL instaid.adopt_shards('adopt%m%');
+CALL instaid_adopt.adopt_shards('adopt%m%');
 SELECT schema_name, shard_id FROM instaid.shards WHERE schema_name ~ '^adopt.+m' ORDER BY 1;
 
 -- a sequence that this transaction has used before, and another one
@@ -326,7 +346,7 @@ CALL publish('adopt_t', 431);
 CREATE SEQUENCE adopt_t.other;
 BEGIN;
 SELECT nextval('adopt_t.table_id_seq'), nextval('adopt_t.other');
-SELECT instaid.adopt_shard('adopt_t');
+SELECT instaid_adopt.adopt_shard('adopt_t');
 SELECT sequence FROM instaid.shards WHERE schema_name = 'adopt_t';
 ROLLBACK;
 -- a name without a schema that would end the dollar quotes is not written out where others can create
@@ -336,7 +356,7 @@ SELECT replace(replace(pg_get_functiondef('adopt_t.next_id()'::regprocedure), 'a
     'AS $function$', 'AS $body$') AS text \gset
 SELECT regexp_replace(:'text', '\$function\$\s*$', '$body$') \gexec
 SELECT md5(prosrc) AS before FROM pg_proc WHERE oid = 'adopt_t.next_id()'::regprocedure \gset
-SELECT split_part(try($$SELECT instaid.adopt_shard('adopt_t')$$), ':', 2) LIMIT 1;
+SELECT split_part(try($$SELECT instaid_adopt.adopt_shard('adopt_t')$$), ':', 2) LIMIT 1;
 SELECT md5(prosrc) = :'before' AS same FROM pg_proc WHERE oid = 'adopt_t.next_id()'::regprocedure;
 SET client_min_messages = warning;
 DROP SCHEMA adopt_t CASCADE;
@@ -345,8 +365,8 @@ RESET client_min_messages;
 SELECT format('CALL publish(''adopt_z%s'', %s)', n, 4000 + n) FROM generate_series(1, 101) AS n \gexec
 SELECT code, object, cure FROM instaid.audit() WHERE object ~ 'others$';
 \set VERBOSITY terse
-CALL instaid.adopt_shards('adopt\_z%', true);
-CALL instaid.adopt_shards('adopt\_z%');
+CALL instaid_adopt.adopt_shards('adopt\_z%', true);
+CALL instaid_adopt.adopt_shards('adopt\_z%');
 \set VERBOSITY default
 SELECT count(*), min(shard_id), max(shard_id) FROM instaid.shards WHERE schema_name ~ '^adopt_z';
 SET client_min_messages = warning;
@@ -369,7 +389,7 @@ CREATE ROLE regress_user;
 GRANT USAGE ON SCHEMA adopt_s TO regress_user;
 GRANT INSERT ON adopt_s.items, adopt_s.users TO regress_user;
 GRANT USAGE ON SEQUENCE adopt_s.users_id_seq TO regress_user;
-CALL instaid.adopt_shards('adopt_s');
+CALL instaid_adopt.adopt_shards('adopt_s');
 \df adopt_s.*
 SET ROLE regress_user;
 INSERT INTO adopt_s.items (n) VALUES (2);
@@ -386,7 +406,7 @@ CREATE SCHEMA adopt_q;
 CREATE SEQUENCE adopt_s.q;
 CREATE FUNCTION adopt_q.next_id() RETURNS bigint LANGUAGE sql
     AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23) + (425 << 10) + nextval('adopt_s.q') % 1024 $$;
-SELECT instaid.adopt_shard('adopt_q');
+SELECT instaid_adopt.adopt_shard('adopt_q');
 SELECT code, cure FROM instaid.audit() WHERE object = 'adopt_q';
 CREATE SCHEMA adopt_q2;
 ALTER SEQUENCE adopt_s.q SET SCHEMA adopt_q2;
@@ -413,20 +433,20 @@ CREATE TABLE adopt_c.t (id bigint PRIMARY KEY DEFAULT adopt_c.next_id('table_id_
 INSERT INTO adopt_c.t SELECT FROM generate_series(1, 3);
 SELECT try($$SELECT instaid.create_shard('adopt_c', 418)$$);
 SELECT code, object, cure FROM instaid.audit() WHERE object ~ '^adopt_c' ORDER BY object COLLATE "C";
-SELECT regexp_replace(try(format('SELECT instaid.replace_copy(%s)', arguments)), 'largest is \d+|time is \S+ \S+', '...', 'g')
+SELECT regexp_replace(try(format('SELECT instaid_adopt.replace_copy(%s)', arguments)), 'largest is \d+|time is \S+ \S+', '...', 'g')
 FROM unnest(ARRAY['NULL, 418', '''adopt_c.code()''', '''adopt_c.pair()'', 418', '''adopt_c.code()'', 8192',
     '''adopt_c.code()'', 416', '''adopt_c.next_id(text)'', 418, ''2020-01-01 UTC''']) AS arguments;
-SELECT regexp_replace(try($$SELECT instaid.replace_copy('adopt_c.hex()', 418)$$), 'returned \S+,', '...');
+SELECT regexp_replace(try($$SELECT instaid_adopt.replace_copy('adopt_c.hex()', 418)$$), 'returned \S+,', '...');
 SELECT p.oid::regprocedure FROM pg_proc AS p WHERE pronamespace = 'adopt_c'::regnamespace ORDER BY p.oid::regprocedure::text;
 SET ROLE regress_adopter;
-SELECT try($$SELECT instaid.replace_copy('adopt_c.code()', 418)$$);
+SELECT try($$SELECT instaid_adopt.replace_copy('adopt_c.code()', 418)$$);
 RESET ROLE;
 GRANT INSERT ON adopt_c.t TO regress_adopter;
 SELECT max(id) AS last FROM adopt_c.t \gset
 SET client_min_messages = warning;     -- its epoch depends on the time of now
-SELECT instaid.replace_copy('adopt_c.next_id(text)', 418);
-SELECT regexp_replace(try($$SELECT instaid.replace_copy('adopt_c.code()', 419)$$), 'of \S+, with epoch \S+ \S+ \S+ owns', '...');
-SELECT instaid.replace_copy('adopt_c.code()');
+SELECT instaid_adopt.replace_copy('adopt_c.next_id(text)', 418);
+SELECT regexp_replace(try($$SELECT instaid_adopt.replace_copy('adopt_c.code()', 419)$$), 'of \S+, with epoch \S+ \S+ \S+ owns', '...');
+SELECT instaid_adopt.replace_copy('adopt_c.code()');
 RESET client_min_messages;
 INSERT INTO adopt_c.t DEFAULT VALUES
 RETURNING id > :last AS above, instaid.extract_shard_id(id), regexp_replace(code, '\d+', '...'), instaid.extract_shard_id(substr(code, 3)::bigint) AS of_code;
@@ -439,19 +459,19 @@ CREATE FUNCTION adopt_d.next_id() RETURNS bigint LANGUAGE sql
     AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 22) + nextval('adopt_d.table_id_seq') % 4096 $$;
 CREATE TABLE adopt_d.t (id bigint PRIMARY KEY DEFAULT adopt_d.next_id());
 INSERT INTO adopt_d.t DEFAULT VALUES;
-SELECT instaid.replace_copy('adopt_d.next_id()', 419);
+SELECT instaid_adopt.replace_copy('adopt_d.next_id()', 419);
 INSERT INTO adopt_d.t DEFAULT VALUES;
 SELECT instaid.extract_shard_id(max(id)) FROM adopt_d.t;
 SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'adopt_d.t'::regclass;
 -- what returns IDs of the shard is refused: next_id() would call itself
 CREATE FUNCTION adopt_d.next_id(count regclass, name text) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
-SELECT try(format('SELECT instaid.replace_copy(%L)', p.oid::regprocedure)) FROM pg_proc AS p
+SELECT try(format('SELECT instaid_adopt.replace_copy(%L)', p.oid::regprocedure)) FROM pg_proc AS p
 WHERE pronamespace = 'adopt_d'::regnamespace AND proname <> 'next_ids' ORDER BY p.oid::regprocedure::text;
 -- next_id() that got its old text back calls the shard's again
 CREATE OR REPLACE FUNCTION adopt_d.next_id() RETURNS bigint LANGUAGE sql
     AS $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 22) + nextval('adopt_d.table_id_seq') % 4096 $$;
 SELECT cure FROM instaid.audit() WHERE object = 'adopt_d.next_id()';
-SELECT instaid.replace_copy('adopt_d.next_id()');
+SELECT instaid_adopt.replace_copy('adopt_d.next_id()');
 INSERT INTO adopt_d.t SELECT FROM generate_series(1, 3);
 SELECT count(*), instaid.extract_shard_id(max(id)) FROM adopt_d.t;
 SELECT code FROM instaid.audit() WHERE object ~ '^adopt_d';
@@ -521,44 +541,44 @@ CREATE TABLE adopt1.s (id bigserial PRIMARY KEY, n integer);
 INSERT INTO adopt1.s (n) SELECT generate_series(1, 3);
 GRANT INSERT ON adopt1.s TO regress_adopter;
 GRANT INSERT (n) ON adopt1.s TO PUBLIC;
-SELECT * FROM instaid.adopt_column('adopt1.s', 'id', dry_run => true);
+SELECT * FROM instaid_adopt.adopt_column('adopt1.s', 'id', dry_run => true);
 \d adopt1.s
 GRANT USAGE ON SEQUENCE adopt1.table_id_seq TO regress_adopter, PUBLIC;
-SELECT * FROM instaid.adopt_column('adopt1.s', 'id');
+SELECT * FROM instaid_adopt.adopt_column('adopt1.s', 'id');
 \d adopt1.s
 INSERT INTO adopt1.s (n) VALUES (4);
 SELECT n, instaid.extract_shard_id(id) FROM adopt1.s ORDER BY id;
-SELECT * FROM instaid.adopt_column('adopt1.s', 'id');
+SELECT * FROM instaid_adopt.adopt_column('adopt1.s', 'id');
 
 -- a sequence that another column uses is not dropped
 CREATE TABLE adopt1.s2 (id bigserial);
 CREATE TABLE adopt1.s3 (id bigint DEFAULT nextval('adopt1.s2_id_seq'), other integer DEFAULT 5);
-SELECT * FROM instaid.adopt_column('adopt1.s2', 'id');
-SELECT * FROM instaid.adopt_column('adopt1.s3', 'id');
+SELECT * FROM instaid_adopt.adopt_column('adopt1.s2', 'id');
+SELECT * FROM instaid_adopt.adopt_column('adopt1.s3', 'id');
 SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid IN ('adopt1.s2'::regclass, 'adopt1.s3'::regclass) ORDER BY 1;
 
 -- nor one that another column of the same table uses, with the same default
 CREATE TABLE adopt1.s4 (id bigserial, other integer DEFAULT nextval('adopt1.s4_id_seq')) PARTITION BY RANGE (id);
 CREATE TABLE adopt1.s4_all PARTITION OF adopt1.s4 DEFAULT;
-SELECT * FROM instaid.adopt_column('adopt1.s4', 'id', true);
-SELECT * FROM instaid.adopt_column('adopt1.s4', 'id');
+SELECT * FROM instaid_adopt.adopt_column('adopt1.s4', 'id', true);
+SELECT * FROM instaid_adopt.adopt_column('adopt1.s4', 'id');
 SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid IN ('adopt1.s4'::regclass, 'adopt1.s4_all'::regclass) ORDER BY 1;
 -- a sequence whose name needs quotes is dropped
 CREATE TABLE adopt1."s\5 'x'" (id bigserial);
 CREATE TABLE adopt1.s5_heir () INHERITS (adopt1."s\5 'x'");
-SELECT * FROM instaid.adopt_column('adopt1."s\5 ''x''"', 'id');
+SELECT * FROM instaid_adopt.adopt_column('adopt1."s\5 ''x''"', 'id');
 
 -- identity columns, a column without a default, and a column of type instaid.id with
 -- another default
 CREATE TABLE adopt1."I" ("Id" bigint GENERATED ALWAYS AS IDENTITY (START 1000), by_default smallint GENERATED BY DEFAULT AS IDENTITY);
 INSERT INTO adopt1."I" DEFAULT VALUES;
-SELECT * FROM instaid.adopt_column('adopt1."I"', 'Id');
-SELECT * FROM instaid.adopt_column('adopt1."I"', 'by_default');
+SELECT * FROM instaid_adopt.adopt_column('adopt1."I"', 'Id');
+SELECT * FROM instaid_adopt.adopt_column('adopt1."I"', 'by_default');
 \d adopt1."I"
 INSERT INTO adopt1."I" DEFAULT VALUES RETURNING instaid.extract_shard_id("Id"), instaid.extract_shard_id(by_default);
 CREATE TABLE adopt1.plain (id bigint PRIMARY KEY, j instaid.id DEFAULT 5);
-SELECT * FROM instaid.adopt_column('adopt1.plain', 'id');
-SELECT * FROM instaid.adopt_column('adopt1.plain', 'j');
+SELECT * FROM instaid_adopt.adopt_column('adopt1.plain', 'id');
+SELECT * FROM instaid_adopt.adopt_column('adopt1.plain', 'j');
 INSERT INTO adopt1.plain DEFAULT VALUES RETURNING instaid.extract_shard_id(id), instaid.extract_shard_id(j);
 
 -- an integer column becomes bigint, with all columns that refer to it, through two
@@ -574,7 +594,7 @@ INSERT INTO adopt1.users (boss) VALUES (NULL), (1), (2);
 INSERT INTO adopt1.profiles SELECT id FROM adopt1.users;
 INSERT INTO adopt1.prefs VALUES (1, 1), (2, 2);
 INSERT INTO adopt1.pairs VALUES (1, 3, 5);
-SELECT statement FROM instaid.adopt_column('adopt1.users', 'id', true) AS statement;
+SELECT statement FROM instaid_adopt.adopt_column('adopt1.users', 'id', true) AS statement;
 -- the error names everything that prevents the change, even in a dry run
 CREATE DOMAIN small AS integer;
 CREATE DOMAIN smaller AS small;
@@ -599,12 +619,12 @@ RESET client_min_messages;
 CREATE VIEW adopt1.bosses AS SELECT boss FROM adopt1.users;
 CREATE TABLE adopt1.odd_owner (user_id integer REFERENCES adopt1.users);
 ALTER TABLE adopt1.odd_owner OWNER TO regress_adopter;
-SELECT regexp_split_to_table(try($$SELECT * FROM instaid.adopt_column('adopt1.users', 'id', true)$$), '; ');
+SELECT regexp_split_to_table(try($$SELECT * FROM instaid_adopt.adopt_column('adopt1.users', 'id', true)$$), '; ');
 CREATE ROLE regress_adopter2;
 GRANT ALL ON SCHEMA adopt1 TO regress_adopter2;
 ALTER TABLE adopt1.users OWNER TO regress_adopter2;
 SET ROLE regress_adopter2;
-SELECT regexp_matches(try($$SELECT * FROM instaid.adopt_column('adopt1.users', 'id', true)$$), 'adopt1.odd_owner[^;]*');
+SELECT regexp_matches(try($$SELECT * FROM instaid_adopt.adopt_column('adopt1.users', 'id', true)$$), 'adopt1.odd_owner[^;]*');
 ROLLBACK;
 -- what it cannot create again as it was, or must not look at
 CREATE ROLE regress_viewer;
@@ -648,7 +668,7 @@ CREATE VIEW regress_viewer.elsewhere AS SELECT id FROM adopt1.users;
 CREATE TABLE regress_viewer.t (n integer);
 ALTER TABLE regress_viewer.t OWNER TO regress_viewer;
 CREATE VIEW adopt1.names_other AS SELECT id FROM adopt1.users, regress_viewer.t;
-SELECT regexp_split_to_table(try($$SELECT * FROM instaid.adopt_column('adopt1.users', 'id', true)$$), '; ');
+SELECT regexp_split_to_table(try($$SELECT * FROM instaid_adopt.adopt_column('adopt1.users', 'id', true)$$), '; ');
 ROLLBACK;
 DROP ROLE regress_viewer;
 -- views that name each other
@@ -656,17 +676,17 @@ BEGIN;
 CREATE VIEW adopt1.one AS SELECT id FROM adopt1.users;
 CREATE VIEW adopt1.two AS SELECT id FROM adopt1.one;
 CREATE OR REPLACE VIEW adopt1.one AS SELECT u.id FROM adopt1.users AS u, adopt1.two;
-SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.users', 'id', true)$$);
+SELECT try($$SELECT * FROM instaid_adopt.adopt_column('adopt1.users', 'id', true)$$);
 ROLLBACK;
 -- columns named like references stay as they are, and are named
 CREATE TABLE adopt1.boxes (id serial, box_id integer);
 CREATE TABLE adopt1.categories (id bigserial, boxes_id smallint, sandbox_id integer);
 CREATE TABLE adopt1.named (box_id bigint, big_box_ids integer[], boxe_id integer, boxid integer, category_id integer,
     box_id_2 integer, other_box_id integer REFERENCES adopt1.users);
-SELECT statement FROM instaid.adopt_column('adopt1.boxes', 'id', true) AS statement;
-SELECT statement FROM instaid.adopt_column('adopt1.categories', 'id', true) AS statement;
+SELECT statement FROM instaid_adopt.adopt_column('adopt1.boxes', 'id', true) AS statement;
+SELECT statement FROM instaid_adopt.adopt_column('adopt1.categories', 'id', true) AS statement;
 DROP TABLE adopt1.boxes, adopt1.categories, adopt1.named;
-SELECT statement FROM instaid.adopt_column('adopt1.users', 'id') AS statement;
+SELECT statement FROM instaid_adopt.adopt_column('adopt1.users', 'id') AS statement;
 SELECT attrelid::regclass, attname, atttypid::regtype FROM pg_attribute
 WHERE attrelid::regclass::text ~ '^adopt1\.(users|profiles|prefs|pairs)\d?$' AND attnum > 0 ORDER BY 1, 2;
 SELECT conrelid::regclass, convalidated FROM pg_constraint
@@ -692,12 +712,12 @@ GRANT INSERT ON adopt1.window TO regress_adopter;
 CREATE ROLE "Regress 3";
 GRANT INSERT ON adopt1.child TO "Regress 3";
 REVOKE EXECUTE ON FUNCTION adopt1.next_id() FROM PUBLIC;
-SELECT * FROM instaid.adopt_column('adopt1.parent', 'id', true);
+SELECT * FROM instaid_adopt.adopt_column('adopt1.parent', 'id', true);
 GRANT EXECUTE ON FUNCTION adopt1.next_id() TO PUBLIC;
 -- a child table with a default of its own is refused
 ALTER TABLE adopt1.child ALTER id SET DEFAULT adopt4.next_id();
-SELECT try(format('SELECT instaid.adopt_column(''adopt1.parent'', %L)', repeat('x', 64)));
-SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.parent', 'id')$$);
+SELECT try(format('SELECT instaid_adopt.adopt_column(''adopt1.parent'', %L)', repeat('x', 64)));
+SELECT try($$SELECT * FROM instaid_adopt.adopt_column('adopt1.parent', 'id')$$);
 DROP TABLE adopt1.parent CASCADE;
 DROP ROLE "Regress 3";
 
@@ -705,35 +725,35 @@ DROP ROLE "Regress 3";
 CREATE TABLE adopt1.logs (id serial, part integer) PARTITION BY LIST (part);
 CREATE TABLE adopt1.logs1 PARTITION OF adopt1.logs FOR VALUES IN (1);
 INSERT INTO adopt1.logs (part) VALUES (1);
-SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.logs1', 'id')$$);
-SELECT * FROM instaid.adopt_column('adopt1.logs', 'id');
+SELECT try($$SELECT * FROM instaid_adopt.adopt_column('adopt1.logs1', 'id')$$);
+SELECT * FROM instaid_adopt.adopt_column('adopt1.logs', 'id');
 INSERT INTO adopt1.logs (part) VALUES (1);
 INSERT INTO adopt1.logs1 (part) VALUES (1);
 SELECT instaid.extract_shard_id(id) FROM adopt1.logs ORDER BY id;
 
 -- what adopt_column() refuses
-SELECT try($$SELECT * FROM instaid.adopt_column(NULL, 'id')$$);
-SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.plain', 'nothing')$$);
-SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.plain', 'ctid')$$);
-SELECT try($$SELECT * FROM instaid.adopt_column(999999999::oid, 'id')$$);
-SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.odd', 'code')$$);
-SELECT try($$SELECT * FROM instaid.adopt_column('adopt5.t', 'id')$$);
+SELECT try($$SELECT * FROM instaid_adopt.adopt_column(NULL, 'id')$$);
+SELECT try($$SELECT * FROM instaid_adopt.adopt_column('adopt1.plain', 'nothing')$$);
+SELECT try($$SELECT * FROM instaid_adopt.adopt_column('adopt1.plain', 'ctid')$$);
+SELECT try($$SELECT * FROM instaid_adopt.adopt_column(999999999::oid, 'id')$$);
+SELECT try($$SELECT * FROM instaid_adopt.adopt_column('adopt1.odd', 'code')$$);
+SELECT try($$SELECT * FROM instaid_adopt.adopt_column('adopt5.t', 'id')$$);
 CREATE VIEW adopt1.v AS SELECT id FROM adopt1.plain;
-SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.v', 'id')$$);
+SELECT try($$SELECT * FROM instaid_adopt.adopt_column('adopt1.v', 'id')$$);
 CREATE TABLE adopt1.gen (id bigint GENERATED ALWAYS AS (n * 2) STORED, n bigint);
-SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.gen', 'id')$$);
+SELECT try($$SELECT * FROM instaid_adopt.adopt_column('adopt1.gen', 'id')$$);
 SET ROLE regress_adopter;
-SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.s3', 'id')$$);
+SELECT try($$SELECT * FROM instaid_adopt.adopt_column('adopt1.s3', 'id')$$);
 RESET ROLE;
 BEGIN ISOLATION LEVEL SERIALIZABLE;
-SELECT try($$SELECT * FROM instaid.adopt_column('adopt1.gen', 'n')$$);
+SELECT try($$SELECT * FROM instaid_adopt.adopt_column('adopt1.gen', 'n')$$);
 ROLLBACK;
 CREATE TABLE adopt1.ahead (id bigserial);
 INSERT INTO adopt1.ahead VALUES (1), (instaid.make_id('2046-01-01 UTC', 401, 7));
-SELECT regexp_replace(try($$SELECT * FROM instaid.adopt_column('adopt1.ahead', 'id')$$), 'above \d+', 'above ...');
+SELECT regexp_replace(try($$SELECT * FROM instaid_adopt.adopt_column('adopt1.ahead', 'id')$$), 'above \d+', 'above ...');
 DELETE FROM adopt1.ahead WHERE id > 1;
 INSERT INTO adopt1.ahead VALUES (instaid.make_id(now() + interval '1 hour', 401, 7));
-SELECT regexp_replace(try($$SELECT * FROM instaid.adopt_column('adopt1.ahead', 'id', true)$$),
+SELECT regexp_replace(try($$SELECT * FROM instaid_adopt.adopt_column('adopt1.ahead', 'id', true)$$),
     '\d{19}|\d{4}-\d\d-\d\d [^ ]*', '...', 'g');
 \d adopt1.ahead
 
@@ -753,7 +773,7 @@ CREATE FUNCTION regress_stranger.next_ids(count integer, sequence regclass DEFAU
 RESET check_function_bodies;
 RESET ROLE;
 SET client_min_messages = warning;
-SELECT instaid.adopt_shard('adopt_r', 471);
+SELECT instaid_adopt.adopt_shard('adopt_r', 471);
 SELECT code, object FROM instaid.audit() WHERE object ~ '^(adopt_r|regress_stranger)' ORDER BY object COLLATE "C", code COLLATE "C";
 DROP OWNED BY regress_stranger CASCADE;
 DROP ROLE regress_stranger;
@@ -762,7 +782,52 @@ RESET client_min_messages;
 
 SET client_min_messages = warning;
 DROP SCHEMA adopt1, adopt2, adopt4, adopt5 CASCADE;
-DROP PROCEDURE publish;
 DROP DOMAIN smaller, small;
 DROP TYPE typed;
 RESET client_min_messages;
+
+-- Citus refuses to alter its sequences unless citus.enable_ddl_propagation is off.  It must be on
+-- for functions, so that workers do not keep the old one.
+CREATE SCHEMA regress_citus;
+CREATE SEQUENCE regress_citus.table_id_seq;
+CREATE FUNCTION regress_citus.next_id() RETURNS bigint LANGUAGE sql AS
+    $$SELECT instaid.make_id(clock_timestamp(), 62, nextval('regress_citus.table_id_seq'))$$;
+CREATE FUNCTION regress_citus.note() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE WARNING '% with propagation %', tg_tag, current_setting('citus.enable_ddl_propagation');
+END $$;
+CREATE EVENT TRIGGER regress_citus ON ddl_command_start EXECUTE FUNCTION regress_citus.note();
+SET citus.enable_ddl_propagation = on;
+BEGIN;
+SELECT instaid_adopt.adopt_shard('regress_citus', 62);
+SHOW citus.enable_ddl_propagation;
+COMMIT;
+SHOW citus.enable_ddl_propagation;
+DROP EVENT TRIGGER regress_citus;
+DROP SCHEMA regress_citus CASCADE;
+
+SELECT try(format('SELECT instaid_adopt.adopt_shard(%L, 8)', repeat('x', 64)));
+
+-- another version of instaid is refused, whatever is called
+BEGIN;
+UPDATE pg_extension SET extversion = '1.1' WHERE extname = 'instaid';
+SELECT try('SELECT instaid_adopt.' || call) FROM unnest(ARRAY[
+    $$adopt_shard('regress_n')$$, $$replace_copy('now()')$$, $$adopt_column('pg_class', 'oid')$$]) AS call;
+SELECT try('CALL instaid_adopt.adopt_shards()');
+ROLLBACK;
+
+-- it holds nothing: what it has adopted goes on without it
+CALL publish('adopt_gone', 70);
+CREATE TABLE adopt_gone.photos (id bigint PRIMARY KEY DEFAULT adopt_gone.next_id(), n serial);
+SELECT instaid_adopt.adopt_shard('adopt_gone');
+SELECT count(*) FROM instaid_adopt.adopt_column('adopt_gone.photos', 'n');
+DROP EXTENSION instaid_adopt;
+INSERT INTO adopt_gone.photos DEFAULT VALUES;
+SELECT instaid.extract_shard_id(id) AS id, instaid.extract_shard_id(n) AS n FROM adopt_gone.photos;
+CREATE SCHEMA instaid_adopt;
+CREATE EXTENSION instaid_adopt;
+DROP SCHEMA instaid_adopt;
+CREATE EXTENSION instaid_adopt;
+DROP EXTENSION instaid;
+DROP PROCEDURE publish;
+DROP SCHEMA adopt_gone CASCADE;

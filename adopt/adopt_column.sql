@@ -2,8 +2,8 @@
 
 -- The statement that drops a view, an index of a materialized view, a rule or a trigger, and those
 -- that create it again, with its rights and comments, if search_path is pg_catalog.
-CREATE OR REPLACE FUNCTION instaid._recreation(class oid, object oid, OUT removal text,
-                                    OUT creation text[])
+CREATE FUNCTION instaid_adopt._recreation(class oid, object oid, OUT removal text,
+                                          OUT creation text[])
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     SET extra_float_digits = 1 SET intervalstyle = 'postgres'
 BEGIN ATOMIC
@@ -22,7 +22,10 @@ BEGIN ATOMIC
                -- default privileges give rights to a new view
                CASE WHEN c.relacl IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)
                     THEN COALESCE(c.relacl, acldefault('r', c.relowner)) END
-        FROM pg_identify_object(class, object, 0) AS i
+        FROM pg_identify_object(
+                 -- it fails for what is no class
+                 CASE WHEN class IN ('pg_class'::regclass, 'pg_rewrite'::regclass,
+                                     'pg_trigger'::regclass) THEN class END, object, 0) AS i
              LEFT JOIN pg_rewrite AS r ON class = 'pg_rewrite'::regclass AND r.oid = object
              LEFT JOIN pg_trigger AS t ON class = 'pg_trigger'::regclass AND t.oid = object
              LEFT JOIN pg_class AS c ON class = 'pg_class'::regclass AND c.oid = object),
@@ -61,7 +64,7 @@ END;
 -- The statements that widen an integer column and those that refer to it, and those before and
 -- after that drop and create views, rules and triggers; those that lock the views; the other
 -- tables that are altered, the sizes of all, and what prevents it; why Citus does not change it.
-CREATE OR REPLACE FUNCTION instaid._widening_plan(
+CREATE FUNCTION instaid_adopt._widening_plan(
     table_name regclass, attnum smallint, owner regrole, OUT statements text[],
     OUT removals text[], OUT creations text[], OUT locks text[], OUT other_tables text,
     OUT sizes text, OUT obstacles text, OUT of_citus text)
@@ -240,17 +243,16 @@ BEGIN
                array_agg(c.command ORDER BY o.n, c.n)
         INTO removals, creations
         FROM unnest(classes, objects) WITH ORDINALITY AS o (class, object, n)
-             CROSS JOIN LATERAL instaid._recreation(o.class, o.object) AS r
+             CROSS JOIN LATERAL instaid_adopt._recreation(o.class, o.object) AS r
              CROSS JOIN LATERAL unnest(r.creation) WITH ORDINALITY AS c (command, n);
     END IF;
 END $$;
 
 -- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
--- cannot use the next_id() of the shard; null if there are none.
-CREATE OR REPLACE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
-                                        sequence regclass) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
+-- cannot use the next_id() of the shard.
+CREATE FUNCTION instaid_adopt._missing_grants(table_name regclass, schema_name text,
+                                              sequence regclass) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE entrance (relid) AS (
         SELECT d.relid FROM instaid._descendants(table_name) AS d
         UNION SELECT r.ev_class
@@ -269,13 +271,13 @@ BEGIN ATOMIC
              JOIN pg_attribute AS a ON a.attrelid = c.oid
              CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
                                            || a.attacl) AS x WHERE x.privilege_type = 'INSERT')
-    SELECT string_agg(format('GRANT %s TO %s;', r, i.name), ' ' ORDER BY i.name, r)
-    FROM inserter AS i CROSS JOIN LATERAL instaid._missing_rights(i.role, schema_name, sequence)
-                                          AS r;
-END;
+    SELECT format('GRANT %s TO %s', r, i.name)
+    FROM inserter AS i CROSS JOIN LATERAL instaid._missing_rights(
+             i.role, schema_name, sequence) AS r ORDER BY i.name, r
+$$;
 
-CREATE OR REPLACE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
-                                     dry_run boolean DEFAULT false) RETURNS SETOF text
+CREATE FUNCTION instaid_adopt.adopt_column(table_name regclass, column_name text,
+                                           dry_run boolean DEFAULT false) RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
     SET standard_conforming_strings = on SET quote_all_identifiers = off
@@ -294,9 +296,10 @@ DECLARE
     statement text;
     highest bigint;
     next_id bigint;
-    grants text;
+    grants text[];
     unreferenced text;
 BEGIN
+    PERFORM instaid_adopt._check_version();
     PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
         'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
     PERFORM instaid._check_read_committed('adopt_column') WHERE NOT dry_run;
@@ -383,7 +386,7 @@ BEGIN
             DETAIL = format('Its default is %s. The default of %s would replace it.',
                             other.default_text, main.name), HINT = 'Drop that default first.';
     END IF;
-    widening := instaid._widening_plan(table_name, main.attnum, main.owner);
+    widening := instaid_adopt._widening_plan(table_name, main.attnum, main.owner);
     IF widening.of_citus IS NOT NULL AND main.default_text IS DISTINCT FROM main.new_default THEN
         RAISE feature_not_supported USING
             MESSAGE = format('Citus cannot change the default of column %s', main.name),
@@ -405,7 +408,7 @@ BEGIN
         -- the locks can have waited for a change, even one that is in the way
         IF (SELECT (p.statements, p.removals, p.creations, p.obstacles) IS DISTINCT FROM
                    (widening.statements, widening.removals, widening.creations, NULL)
-            FROM instaid._widening_plan(table_name, main.attnum, main.owner) AS p) THEN
+            FROM instaid_adopt._widening_plan(table_name, main.attnum, main.owner) AS p) THEN
             RAISE serialization_failure USING
                 MESSAGE = format('what depends on %s has changed meanwhile', main.name),
                 HINT = 'Repeat the call.';
@@ -426,7 +429,15 @@ BEGIN
                                                        shard.epoch)
                         THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
                                     shard.sequence, highest, shard.epoch)
-                        ELSE 'Give those rows other values.' END;
+                        ELSE concat('Give those rows other values.', (
+                            SELECT format(
+                                ' Or adopt the column in a schema whose shard has an earlier epoch:'
+                                ' SELECT instaid.create_shard(%L, %s, %L); ALTER TABLE %s SET'
+                                ' SCHEMA %1$I;', main.nspname || '_' || extract(year FROM e),
+                                instaid._free_shard_id(true), e, table_name)
+                            FROM instaid_adopt._epoch_above(highest) AS e
+                            WHERE instaid.extract_timestamp(-9223372036854775808, e)
+                                  > clock_timestamp() + interval '1 year')) END;
     END IF;
 
     -- First the default, which need not fit the new type, and then the sequence of a serial
@@ -456,8 +467,11 @@ BEGIN
     FROM pg_class AS t JOIN pg_class AS c ON c.relnamespace = t.relnamespace
                             AND c.relowner = t.relowner AND c.relkind IN ('r', 'p')
          JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND a.attinhcount = 0
+         JOIN pg_type AS y ON y.oid = a.atttypid
     WHERE t.oid = table_name AND (c.oid, a.attnum) <> (t.oid, main.attnum)
-      AND a.atttypid = ANY ('{integer,smallint,integer[],smallint[]}'::regtype[])
+      -- a domain has the output function of its base type
+      AND (y.typoutput IN ('int2out'::regproc, 'int4out'::regproc)
+           OR a.atttypid = ANY ('{integer[],smallint[]}'::regtype[]))
       AND EXISTS (
           SELECT FROM unnest('{$,s$,es$,ies$}'::text[], '{"","","",y}'::text[]) AS e (plural, one)
                CROSS JOIN LATERAL concat('_', regexp_replace(t.relname, e.plural, e.one), '_id')
@@ -470,6 +484,15 @@ BEGIN
             table_name USING DETAIL = format('They are %s.', unreferenced),
             HINT = 'Widen those that will hold its IDs, or give them foreign keys first.';
     END IF;
+    grants := ARRAY(SELECT g FROM instaid_adopt._missing_grants(
+                        table_name, shard.schema_name, shard.sequence) AS g);
+    IF grants <> '{}' AND EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = shard.declaration
+                                                             AND p.proowner <> main.owner) THEN
+        RAISE WARNING 'roles that can insert into % cannot take IDs of shard %', table_name,
+            shard.shard_id USING HINT = array_to_string(grants, '; ') || ';';
+        grants := '{}';
+    END IF;
+    statements := statements || grants;
     IF cardinality(statements) = 1 THEN
         RAISE NOTICE 'column % has the IDs of shard % already', main.name, shard.shard_id;
         RETURN;
@@ -479,16 +502,11 @@ BEGIN
         RAISE NOTICE 'integer columns become bigint, which rewrites their tables'
             USING DETAIL = format('They are %s.', widening.sizes);
     END IF;
-    grants := instaid._missing_grants(table_name, shard.schema_name, shard.sequence);
-    IF grants IS NOT NULL THEN
-        RAISE WARNING 'roles that can insert into % cannot take IDs of shard %', table_name,
-            shard.shard_id USING HINT = grants;
-    END IF;
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;
         PERFORM instaid._execute_as(main.owner, statement) WHERE NOT dry_run;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION instaid.adopt_column IS 'make the next_id() of a shard the default of a '
+COMMENT ON FUNCTION instaid_adopt.adopt_column IS 'make the next_id() of a shard the default of a '
 'serial, identity, integer or bigint column, which it widens with those that refer to it, and '
 'create views of them again; return the statements, which dry_run does not run; needs to own all';
