@@ -1,0 +1,2 @@
+DROP TABLE outbox_position;
+DROP INDEX notes_user_id_id_idx;
