@@ -620,6 +620,7 @@ BEGIN ATOMIC
     GROUP BY u.oid ORDER BY min(u.place), u.oid;
 END;
 
+-- For superusers, too: it reads declarations and sequences, and runs no code of their owners.
 CREATE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
            instaid.extract_timestamp(i.last_id, s.epoch) AS last_issued_at,
@@ -983,6 +984,7 @@ COMMENT ON FUNCTION instaid.settled_id IS 'an ID of a shard, or of a sequence of
 
 ---- Moving and protecting shards ----
 
+-- For superusers, too: it sets the page of a sequence, by its OID, and runs no code.
 CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_advance_past';
 COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above this one, '
@@ -1011,7 +1013,8 @@ BEGIN
     END IF;
 END $$;
 
--- Let the sequences of a shard end where they stand, or go on.
+-- Let the sequences of a shard end where they stand, or go on.  For superusers, too: it locks and
+-- alters sequences only, which runs no code of their owners.
 -- The lock waits for all transactions that have taken IDs.  The declared sequence comes first: all
 -- who use another one have locked it, too.  Each is looked up when the lock of the one before is
 -- there: by then, the schema can have another name, and the declaration another sequence.
@@ -1086,6 +1089,7 @@ END;
 
 -- Names are literals, in the encoding that a statement sets; freeze_shard() needs READ COMMITTED.
 -- The script ends where a role that its user need not trust could have made the functions.
+-- For superusers, too: it reads catalogs and sequences, and runs no code of their owners.
 CREATE FUNCTION instaid.dump_positions() RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
@@ -1147,6 +1151,7 @@ COMMENT ON FUNCTION instaid.dump_positions IS 'statements that let shards of ano
 'state of this database go on above those of this one, and freeze the shards that are frozen here';
 
 -- Only warnings: neither an error nor another's lock keeps psql from running the next statement.
+-- For superusers, too: it alters sequences only, which runs no code of their owners.
 CREATE FUNCTION instaid.restore_position(
     sequence_name text, last bigint, epoch timestamptz DEFAULT NULL,
     shard text DEFAULT NULL, frozen boolean DEFAULT false) RETURNS void
@@ -1196,6 +1201,7 @@ CREATE FUNCTION instaid._drift_limit() RETURNS double precision
 
 -- Any role can declare a shard, also with a sequence that it may not use, or with another
 -- relation: this counts for nothing.  A shard that can issue IDs hides only those of its owner.
+-- For superusers, too: as shards, it runs no code of their owners.
 CREATE VIEW instaid.metrics_by_owner AS
     SELECT pg_catalog.pg_get_userbyid(s.owner) AS owner, s.shards, s.frozen_shards, s.unreadable,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
@@ -1271,6 +1277,14 @@ CREATE VIEW instaid._defaults AS
          LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
          LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE c.relpersistence <> 't';
+
+-- What names the role in a cure that nobody else can run; empty for the caller itself.  It cannot
+-- end the comment.
+CREATE FUNCTION instaid._as_role(owner oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN CASE WHEN pg_get_userbyid(owner) = current_user THEN ''
+                ELSE format('/* as role %s: */ ', translate(
+                         quote_ident(pg_get_userbyid(owner)), '*/', '__')) END;
 
 -- Copies of the published function: all, or those in schemas LIKE a pattern that belong to a role,
 -- or to roles that it is a member of.  Texts of other owners are not read.
@@ -1515,7 +1529,7 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
            CASE WHEN p.oid IS NULL
-                THEN concat('Let the owner of the schema run: ', c.before,
+                THEN concat(c.before,
                             CASE WHEN NOT c.is_shard
                                  THEN format('SELECT instaid.create_shard(%L, %s, sequence_name =>'
                                              ' ''shard_id_seq''); ', n.nspname, c.free) END,
@@ -1537,23 +1551,23 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                             ' DROP FUNCTION %1$s;', c.object,
                             CASE WHEN NOT c.is_shard THEN ', ' || c.free END, c.before)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
-                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; %sCALL'
-                            ' instaid_adopt.adopt_shards(); -- Defaults follow it.', c.object,
-                            c.before)
+                THEN format('%sALTER FUNCTION %s RENAME TO old_next_id; CALL'
+                            ' instaid_adopt.adopt_shards(); -- Defaults follow it.', c.before,
+                            c.object)
                 WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
                 THEN format('Read its text, and give the function and its sequence to role %s.'
-                            ' Then: %sCALL instaid_adopt.adopt_shards();',
-                            instaid._ruler(n.nspowner), c.before)
+                            ' Then, as that role: CALL instaid_adopt.adopt_shards();',
+                            instaid._ruler(n.nspowner))
                 WHEN f.proowner <> p.proowner
-                THEN format('ALTER ROUTINE %I.next_id() RENAME TO old_next_id; %sCALL'
-                            ' instaid_adopt.adopt_shards(); -- Defaults follow it.', n.nspname,
-                            c.before)
+                THEN format('%sALTER ROUTINE %I.next_id() RENAME TO old_next_id; %sCALL'
+                            ' instaid_adopt.adopt_shards(); -- Defaults follow it.',
+                            instaid._as_role(f.proowner), n.nspname, c.before)
                 ELSE c.before || 'CALL instaid_adopt.adopt_shards(); -- It says what to do with a'
                      ' copy that it leaves. If the function has %%, write % first.' END
     -- a number of its own for each schema
     FROM (SELECT c.*, instaid._free_shard_id(true) + 1 - dense_rank() OVER (ORDER BY c.schema)
                       AS free, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard,
-                 instaid._before_adopting() AS before
+                 instaid._as_role(c.owner) || instaid._before_adopting() AS before
           FROM instaid._copies() AS c) AS c
          JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
@@ -1650,7 +1664,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- their values, which ANALYZE has noted: IDs of a shard have all the same bits in the middle.
     -- These are the columns that can be such.
     bare AS MATERIALIZED (
-        SELECT n.nspname AS schema_name, c.relname AS table_name, a.attname AS column_name
+        SELECT n.nspname AS schema_name, c.relname AS table_name, a.attname AS column_name,
+               c.relowner AS owner
         FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
@@ -1667,9 +1682,12 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- bounds, as those of a domain.
     parted AS MATERIALIZED (
         SELECT i.name, i.relid, i.table_name, r.*,
-               format('Create partitions from the end of the last one on, with'
-                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or let its'
-                      ' owner create a default one.', i.table_name, s.epoch) AS cure
+               format('%sCreate partitions from the end of the last one on, with'
+                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or a'
+                      ' default one.', CASE WHEN pg_get_userbyid(i.owner) <> current_user
+                                            THEN format('Connect as role %I. ',
+                                                        pg_get_userbyid(i.owner)) END,
+                      i.table_name, s.epoch) AS cure
         FROM id_column AS i JOIN shard AS s ON s.schema = i.maker
              JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
              CROSS JOIN LATERAL (
@@ -1692,8 +1710,9 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
            concat(CASE WHEN k.names IS NOT NULL
                        THEN 'First let the owner of the table drop that CHECK, or let it admit'
                             ' this shard. Then: ' END,
-                  format('%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- It refuses what'
-                         ' others could replace.', instaid._before_adopting(), i.table_name,
+                  format('%s%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- It refuses'
+                         ' what others could replace.', instaid._as_role(i.owner),
+                         instaid._before_adopting(), i.table_name,
                          (parse_ident(i.column_name))[1]))
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
@@ -1709,9 +1728,9 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- It refuses what others'
-                  ' could replace.', instaid._before_adopting(), d.table_name,
-                  (parse_ident(d.column_name))[1])
+           format('%s%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- It refuses what'
+                  ' others could replace.', instaid._as_role(d.owner),
+                  instaid._before_adopting(), d.table_name, (parse_ident(d.column_name))[1])
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
                                        AND p.classid = 'pg_attrdef'::regclass
@@ -1733,9 +1752,11 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           'Let its owner make it bigint: with instaid_adopt.adopt_column() on the column that takes'
-           ' the IDs, which also widens references, or, if no table of another role refers to it or'
-           ' inherits it, with ALTER TABLE. Both rewrite the table.'
+           CASE WHEN pg_get_userbyid(c.relowner) = current_user THEN 'Make it bigint'
+                ELSE format('Let role %I make it bigint', pg_get_userbyid(c.relowner)) END
+           || ': with instaid_adopt.adopt_column() on the column that takes the IDs, which also'
+              ' widens references, or, if no table of another role refers to it or inherits it,'
+              ' with ALTER TABLE. Both rewrite the table.'
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -1756,9 +1777,9 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
            format('has IDs of shard %s, which this database does not have, in columns without'
                   ' default: %s', v.shard_id,
                   string_agg(DISTINCT format('%I.%I', b.table_name, b.column_name), ', ')),
-           format('If their shard was dropped, let the owner of the schema run: SELECT'
-                  ' instaid.create_shard(%L, %s); %s -- Pass the epoch that it had, if it is not'
-                  ' the default.', b.schema_name, v.shard_id,
+           format('If their shard was dropped: %sSELECT instaid.create_shard(%L, %s); %s -- Pass'
+                  ' the epoch that it had, if it is not the default.', instaid._as_role(b.owner),
+                  b.schema_name, v.shard_id,
                   string_agg(DISTINCT format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);',
                                              format('%I.%I', b.schema_name, b.table_name),
                                              b.column_name), ' '))
@@ -1772,7 +1793,7 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
         HAVING count(*) >= 10 AND min(h.id) >= 1::bigint << 40
            AND count(DISTINCT instaid.extract_shard_id(h.id)) = 1) AS v (shard_id)
     WHERE NOT EXISTS (SELECT FROM shard AS s WHERE s.shard_id = v.shard_id)
-    GROUP BY b.schema_name, v.shard_id
+    GROUP BY b.schema_name, b.owner, v.shard_id
     UNION ALL
     -- A foreign key follows its table when this is renamed and becomes a partition of another.
     SELECT 'partition_reference', 'warning', format('%I.%I.%I', n.nspname, c.relname, f.conname),

@@ -24,6 +24,14 @@ CREATE OR REPLACE VIEW instaid._defaults AS
          LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE c.relpersistence <> 't';
 
+-- What names the role in a cure that nobody else can run; empty for the caller itself.  It cannot
+-- end the comment.
+CREATE OR REPLACE FUNCTION instaid._as_role(owner oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN CASE WHEN pg_get_userbyid(owner) = current_user THEN ''
+                ELSE format('/* as role %s: */ ', translate(
+                         quote_ident(pg_get_userbyid(owner)), '*/', '__')) END;
+
 -- Copies of the published function: all, or those in schemas LIKE a pattern that belong to a role,
 -- or to roles that it is a member of.  Texts of other owners are not read.
 -- A copy calls nextval(), reads a clock and shifts to the left.

@@ -11,7 +11,7 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
            CASE WHEN p.oid IS NULL
-                THEN concat('Let the owner of the schema run: ', c.before,
+                THEN concat(c.before,
                             CASE WHEN NOT c.is_shard
                                  THEN format('SELECT instaid.create_shard(%L, %s, sequence_name =>'
                                              ' ''shard_id_seq''); ', n.nspname, c.free) END,
@@ -33,23 +33,23 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                             ' DROP FUNCTION %1$s;', c.object,
                             CASE WHEN NOT c.is_shard THEN ', ' || c.free END, c.before)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
-                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; %sCALL'
-                            ' instaid_adopt.adopt_shards(); -- Defaults follow it.', c.object,
-                            c.before)
+                THEN format('%sALTER FUNCTION %s RENAME TO old_next_id; CALL'
+                            ' instaid_adopt.adopt_shards(); -- Defaults follow it.', c.before,
+                            c.object)
                 WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
                 THEN format('Read its text, and give the function and its sequence to role %s.'
-                            ' Then: %sCALL instaid_adopt.adopt_shards();',
-                            instaid._ruler(n.nspowner), c.before)
+                            ' Then, as that role: CALL instaid_adopt.adopt_shards();',
+                            instaid._ruler(n.nspowner))
                 WHEN f.proowner <> p.proowner
-                THEN format('ALTER ROUTINE %I.next_id() RENAME TO old_next_id; %sCALL'
-                            ' instaid_adopt.adopt_shards(); -- Defaults follow it.', n.nspname,
-                            c.before)
+                THEN format('%sALTER ROUTINE %I.next_id() RENAME TO old_next_id; %sCALL'
+                            ' instaid_adopt.adopt_shards(); -- Defaults follow it.',
+                            instaid._as_role(f.proowner), n.nspname, c.before)
                 ELSE c.before || 'CALL instaid_adopt.adopt_shards(); -- It says what to do with a'
                      ' copy that it leaves. If the function has %%, write % first.' END
     -- a number of its own for each schema
     FROM (SELECT c.*, instaid._free_shard_id(true) + 1 - dense_rank() OVER (ORDER BY c.schema)
                       AS free, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard,
-                 instaid._before_adopting() AS before
+                 instaid._as_role(c.owner) || instaid._before_adopting() AS before
           FROM instaid._copies() AS c) AS c
          JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
@@ -146,7 +146,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     -- their values, which ANALYZE has noted: IDs of a shard have all the same bits in the middle.
     -- These are the columns that can be such.
     bare AS MATERIALIZED (
-        SELECT n.nspname AS schema_name, c.relname AS table_name, a.attname AS column_name
+        SELECT n.nspname AS schema_name, c.relname AS table_name, a.attname AS column_name,
+               c.relowner AS owner
         FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
@@ -163,9 +164,12 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     -- bounds, as those of a domain.
     parted AS MATERIALIZED (
         SELECT i.name, i.relid, i.table_name, r.*,
-               format('Create partitions from the end of the last one on, with'
-                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or let its'
-                      ' owner create a default one.', i.table_name, s.epoch) AS cure
+               format('%sCreate partitions from the end of the last one on, with'
+                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or a'
+                      ' default one.', CASE WHEN pg_get_userbyid(i.owner) <> current_user
+                                            THEN format('Connect as role %I. ',
+                                                        pg_get_userbyid(i.owner)) END,
+                      i.table_name, s.epoch) AS cure
         FROM id_column AS i JOIN shard AS s ON s.schema = i.maker
              JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
              CROSS JOIN LATERAL (
@@ -188,8 +192,9 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
            concat(CASE WHEN k.names IS NOT NULL
                        THEN 'First let the owner of the table drop that CHECK, or let it admit'
                             ' this shard. Then: ' END,
-                  format('%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- It refuses what'
-                         ' others could replace.', instaid._before_adopting(), i.table_name,
+                  format('%s%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- It refuses'
+                         ' what others could replace.', instaid._as_role(i.owner),
+                         instaid._before_adopting(), i.table_name,
                          (parse_ident(i.column_name))[1]))
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
@@ -205,9 +210,9 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- It refuses what others'
-                  ' could replace.', instaid._before_adopting(), d.table_name,
-                  (parse_ident(d.column_name))[1])
+           format('%s%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- It refuses what'
+                  ' others could replace.', instaid._as_role(d.owner),
+                  instaid._before_adopting(), d.table_name, (parse_ident(d.column_name))[1])
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
                                        AND p.classid = 'pg_attrdef'::regclass
@@ -229,9 +234,11 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           'Let its owner make it bigint: with instaid_adopt.adopt_column() on the column that takes'
-           ' the IDs, which also widens references, or, if no table of another role refers to it or'
-           ' inherits it, with ALTER TABLE. Both rewrite the table.'
+           CASE WHEN pg_get_userbyid(c.relowner) = current_user THEN 'Make it bigint'
+                ELSE format('Let role %I make it bigint', pg_get_userbyid(c.relowner)) END
+           || ': with instaid_adopt.adopt_column() on the column that takes the IDs, which also'
+              ' widens references, or, if no table of another role refers to it or inherits it,'
+              ' with ALTER TABLE. Both rewrite the table.'
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -252,9 +259,9 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
            format('has IDs of shard %s, which this database does not have, in columns without'
                   ' default: %s', v.shard_id,
                   string_agg(DISTINCT format('%I.%I', b.table_name, b.column_name), ', ')),
-           format('If their shard was dropped, let the owner of the schema run: SELECT'
-                  ' instaid.create_shard(%L, %s); %s -- Pass the epoch that it had, if it is not'
-                  ' the default.', b.schema_name, v.shard_id,
+           format('If their shard was dropped: %sSELECT instaid.create_shard(%L, %s); %s -- Pass'
+                  ' the epoch that it had, if it is not the default.', instaid._as_role(b.owner),
+                  b.schema_name, v.shard_id,
                   string_agg(DISTINCT format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);',
                                              format('%I.%I', b.schema_name, b.table_name),
                                              b.column_name), ' '))
@@ -268,7 +275,7 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
         HAVING count(*) >= 10 AND min(h.id) >= 1::bigint << 40
            AND count(DISTINCT instaid.extract_shard_id(h.id)) = 1) AS v (shard_id)
     WHERE NOT EXISTS (SELECT FROM shard AS s WHERE s.shard_id = v.shard_id)
-    GROUP BY b.schema_name, v.shard_id
+    GROUP BY b.schema_name, b.owner, v.shard_id
     UNION ALL
     -- A foreign key follows its table when this is renamed and becomes a partition of another.
     SELECT 'partition_reference', 'warning', format('%I.%I.%I', n.nspname, c.relname, f.conname),

@@ -253,7 +253,7 @@ ANALYZE regress_gone."Odd.t", regress_gone.typed, regress_gone.refers, regress_g
 SELECT * FROM findings WHERE code = 'lost_default';
 DROP SEQUENCE regress_gone.table_id_seq CASCADE;
 SELECT object, problem, cure FROM instaid.audit() WHERE code = 'lost_default';
-SELECT format('%s', substring(cure from 'run: (.*)')) FROM instaid.audit() WHERE code = 'lost_default' \gexec
+SELECT format('%s', substring(cure from 'dropped: (.*)')) FROM instaid.audit() WHERE code = 'lost_default' \gexec
 SELECT object FROM instaid.audit() WHERE code = 'lost_default';
 SELECT instaid.extract_shard_id(min("Id")), count(*) FROM regress_gone."Odd.t";
 INSERT INTO regress_gone."Odd.t" DEFAULT VALUES RETURNING instaid.extract_shard_id("Id");
