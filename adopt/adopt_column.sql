@@ -22,7 +22,10 @@ BEGIN ATOMIC
                -- default privileges give rights to a new view
                CASE WHEN c.relacl IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)
                     THEN COALESCE(c.relacl, acldefault('r', c.relowner)) END
-        FROM pg_identify_object(class, object, 0) AS i
+        FROM pg_identify_object(
+                 -- it fails for what is no class
+                 CASE WHEN class IN ('pg_class'::regclass, 'pg_rewrite'::regclass,
+                                     'pg_trigger'::regclass) THEN class END, object, 0) AS i
              LEFT JOIN pg_rewrite AS r ON class = 'pg_rewrite'::regclass AND r.oid = object
              LEFT JOIN pg_trigger AS t ON class = 'pg_trigger'::regclass AND t.oid = object
              LEFT JOIN pg_class AS c ON class = 'pg_class'::regclass AND c.oid = object),
@@ -247,9 +250,9 @@ BEGIN
 END $$;
 
 -- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
--- cannot use the next_id() of the shard; null if there are none.
+-- cannot use the next_id() of the shard.
 CREATE FUNCTION instaid_adopt._missing_grants(table_name regclass, schema_name text,
-                                              sequence regclass) RETURNS text
+                                              sequence regclass) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE entrance (relid) AS (
         SELECT d.relid FROM instaid._descendants(table_name) AS d
@@ -269,9 +272,9 @@ CREATE FUNCTION instaid_adopt._missing_grants(table_name regclass, schema_name t
              JOIN pg_attribute AS a ON a.attrelid = c.oid
              CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
                                            || a.attacl) AS x WHERE x.privilege_type = 'INSERT')
-    SELECT string_agg(format('GRANT %s TO %s;', r, i.name), ' ' ORDER BY i.name, r)
-    FROM inserter AS i CROSS JOIN LATERAL instaid_adopt._missing_rights(
-             i.role, schema_name, sequence) AS r
+    SELECT format('GRANT %s TO %s', r, i.name)
+    FROM inserter AS i CROSS JOIN LATERAL instaid._missing_rights(
+             i.role, schema_name, sequence) AS r ORDER BY i.name, r
 $$;
 
 CREATE FUNCTION instaid_adopt.adopt_column(table_name regclass, column_name text,
@@ -294,7 +297,7 @@ DECLARE
     statement text;
     highest bigint;
     next_id bigint;
-    grants text;
+    grants text[];
     unreferenced text;
 BEGIN
     PERFORM instaid_adopt._check_version();
@@ -429,7 +432,15 @@ BEGIN
                                                        shard.epoch)
                         THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
                                     shard.sequence, highest, shard.epoch)
-                        ELSE 'Give those rows other values.' END;
+                        ELSE concat('Give those rows other values.', (
+                            SELECT format(
+                                ' Or adopt the column in a schema whose shard has an earlier epoch:'
+                                ' SELECT instaid.create_shard(%L, %s, %L); ALTER TABLE %s SET'
+                                ' SCHEMA %1$I;', main.nspname || '_' || extract(year FROM e),
+                                instaid._free_shard_id(true), e, table_name)
+                            FROM instaid_adopt._epoch_above(highest) AS e
+                            WHERE instaid.extract_timestamp(-9223372036854775808, e)
+                                  > clock_timestamp() + interval '1 year')) END;
     END IF;
 
     -- First the default, which need not fit the new type, and then the sequence of a serial
@@ -459,8 +470,11 @@ BEGIN
     FROM pg_class AS t JOIN pg_class AS c ON c.relnamespace = t.relnamespace
                             AND c.relowner = t.relowner AND c.relkind IN ('r', 'p')
          JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND a.attinhcount = 0
+         JOIN pg_type AS y ON y.oid = a.atttypid
     WHERE t.oid = table_name AND (c.oid, a.attnum) <> (t.oid, main.attnum)
-      AND a.atttypid = ANY ('{integer,smallint,integer[],smallint[]}'::regtype[])
+      -- a domain has the output function of its base type
+      AND (y.typoutput IN ('int2out'::regproc, 'int4out'::regproc)
+           OR a.atttypid = ANY ('{integer[],smallint[]}'::regtype[]))
       AND EXISTS (
           SELECT FROM unnest('{$,s$,es$,ies$}'::text[], '{"","","",y}'::text[]) AS e (plural, one)
                CROSS JOIN LATERAL concat('_', regexp_replace(t.relname, e.plural, e.one), '_id')
@@ -473,6 +487,15 @@ BEGIN
             table_name USING DETAIL = format('They are %s.', unreferenced),
             HINT = 'Widen those that will hold its IDs, or give them foreign keys first.';
     END IF;
+    grants := ARRAY(SELECT g FROM instaid_adopt._missing_grants(
+                        table_name, shard.schema_name, shard.sequence) AS g);
+    IF grants <> '{}' AND EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = shard.declaration
+                                                             AND p.proowner <> main.owner) THEN
+        RAISE WARNING 'roles that can insert into % cannot take IDs of shard %', table_name,
+            shard.shard_id USING HINT = array_to_string(grants, '; ') || ';';
+        grants := '{}';
+    END IF;
+    statements := statements || grants;
     IF cardinality(statements) = 1 THEN
         RAISE NOTICE 'column % has the IDs of shard % already', main.name, shard.shard_id;
         RETURN;
@@ -481,11 +504,6 @@ BEGIN
     IF widening.sizes IS NOT NULL THEN
         RAISE NOTICE 'integer columns become bigint, which rewrites their tables'
             USING DETAIL = format('They are %s.', widening.sizes);
-    END IF;
-    grants := instaid_adopt._missing_grants(table_name, shard.schema_name, shard.sequence);
-    IF grants IS NOT NULL THEN
-        RAISE WARNING 'roles that can insert into % cannot take IDs of shard %', table_name,
-            shard.shard_id USING HINT = grants;
     END IF;
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;

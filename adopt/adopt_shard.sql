@@ -1,7 +1,7 @@
 ---- Adopting ----
 
--- Lock the tables that have functions as a default, and find the largest ID in them, and the shard
--- IDs of the newest rows: in tables of the caller, since any role can write such a default.
+-- Lock the tables whose defaults make IDs of functions, and find the largest ID in them, and the
+-- shard IDs of the newest rows: in tables of the caller, since any role can write such a default.
 CREATE FUNCTION instaid_adopt._lock_tables_of(
     schema oid, functions oid[], OUT largest bigint, OUT place text, OUT shard_ids integer[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -20,13 +20,12 @@ BEGIN
                c.relkind <> 'v' AND y.typoutput IN (
                    'int8out'::regproc, COALESCE(to_regproc('instaid.id_out'), 'int8out'))
                AS has_ids
-        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-             JOIN pg_class AS c ON c.oid = a.adrelid
-             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+        FROM instaid_adopt._columns_of(schema, functions) AS k
+             JOIN pg_class AS c ON c.oid = k.relid
+             JOIN pg_attribute AS t ON t.attrelid = k.relid AND t.attnum = k.attnum
              JOIN pg_type AS y ON y.oid = t.atttypid
-        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = ANY (functions)
-          AND d.classid = 'pg_attrdef'::regclass
-          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
+        WHERE k.filled_by = 'default' AND c.relkind IN ('r', 'p', 'v')
+          AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
     LOOP
         IF part.is_ours IS NOT TRUE THEN
             left_out := array_remove(left_out, part.relation) || part.relation;
@@ -82,13 +81,25 @@ CREATE FUNCTION instaid_adopt._found_copies(
                     WHEN p.prorettype <> 'bigint'::regtype OR p.proretset
                     THEN 'returns ' || pg_get_function_result(p.oid)
                     WHEN p.pronargs > p.pronargdefaults THEN 'has arguments' END AS reason,
-               n.nspname IN (SELECT s.schema_name FROM instaid._list_shards() AS s) AS is_shard
+               s.owner IS NOT NULL AS is_shard, s.owner AS shard_owner,
+               p.proname = 'next_id' AND EXISTS (
+                   SELECT FROM pg_proc AS o
+                   WHERE o.proname = 'next_id' AND o.pronamespace = n.oid AND o.oid <> p.oid
+                     AND o.pronargs = o.pronargdefaults) AS is_ambiguous
         FROM instaid._copies(pattern, current_user) AS c JOIN pg_namespace AS n ON n.oid = c.schema
+             LEFT JOIN (SELECT s.schema_name, d.proowner AS owner
+                        FROM instaid._list_shards() AS s JOIN pg_proc AS d ON d.oid = s.declaration)
+                  AS s ON s.schema_name = n.nspname
              LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
              LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', ''))
     SELECT c.schema_name, c.object, c.function, c.owner, c.is_own, row_number() OVER w,
            COALESCE(c.reason, CASE
-               WHEN c.is_shard THEN 'stands beside the next_id() of a shard'
+               WHEN c.is_shard AND c.is_ambiguous
+               THEN format('stands beside the next_id() of a shard, so that calls are ambiguous:'
+                           ' DROP FUNCTION %s', c.object)
+               WHEN c.is_shard AND c.owner <> c.shard_owner
+               THEN 'stands beside the next_id() of a shard'
+               WHEN c.is_shard THEN NULL
                WHEN c.next_id_owner <> c.owner
                THEN format('stands beside the next_id() of %I',
                            pg_get_userbyid(c.next_id_owner)) END)
@@ -96,6 +107,109 @@ CREATE FUNCTION instaid_adopt._found_copies(
     WINDOW w AS (PARTITION BY c.schema_name, c.reason IS NULL
                  ORDER BY c.function = c.next_id DESC NULLS LAST, c.pronargs,
                  c.proname COLLATE "C")
+$$;
+
+-- Refuse IDs that are far ahead of the clock.
+CREATE FUNCTION instaid_adopt._check_clock(schema_name text, epoch timestamptz, largest bigint,
+                                           place text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
+BEGIN
+    IF largest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
+            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
+                            ' reads %s.', largest, place, epoch,
+                            instaid.extract_timestamp(largest, epoch), clock_timestamp()),
+            HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
+    END IF;
+END $$;
+
+-- This shard ID if it is free, or else another one, from the top; the number of those to leave out.
+CREATE FUNCTION instaid_adopt._free_or_other(shard_id integer, left_out integer[] DEFAULT '{}',
+                                             number integer DEFAULT 0) RETURNS integer
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT n FROM generate_series(0, instaid._max_shard_id()) AS n
+    WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s) AND n <> ALL (left_out)
+    ORDER BY n = $1 DESC NULLS LAST, n DESC OFFSET number LIMIT 1
+$$;
+
+-- Let functions of a shard that something has put back, such as a script that creates them at each
+-- start, call its next_id() again.  Number, epoch and position stay.
+CREATE FUNCTION instaid_adopt._adopt_again(schema_name text, copies oid[], INOUT shard_id integer,
+                                           INOUT epoch timestamptz)
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off AS $$
+DECLARE
+    next_id CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
+    shard record;
+    taken record;
+    function oid;
+    seen record;
+    layout record;
+    command text;
+BEGIN
+    SELECT s.*, p.proowner::regrole AS owner, p.pronamespace AS schema INTO STRICT shard
+    FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
+    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
+    IF shard.shard_id <> shard_id OR shard.epoch <> epoch THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('schema %I is a shard already', schema_name),
+            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
+            HINT = 'Pass neither. instaid.renumber_shard() gives a shard another number.';
+    ELSIF shard.frozen THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('shard %I is frozen', schema_name),
+            HINT = format('First: SELECT instaid.thaw_shard(%L);', schema_name);
+    END IF;
+    taken := instaid_adopt._lock_tables_of(shard.schema, copies);
+    PERFORM instaid_adopt._check_clock(schema_name, shard.epoch, taken.largest, taken.place);
+    FOREACH function IN ARRAY copies LOOP
+        -- one that takes values of the sequence of this shard belongs to it
+        CONTINUE WHEN function = next_id
+                      OR shard.sequence = ANY (instaid_adopt._sequences_of(function));
+        seen := instaid_adopt._try_copy(function);
+        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, NULL);
+        IF (layout.shard_id, layout.epoch) <> (shard.shard_id, shard.epoch) THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('%s stands beside the next_id() of a shard',
+                                 instaid._signature(function)),
+                DETAIL = format('Its IDs name shard %s, with epoch %s. Schema %I is shard %s, with'
+                                ' epoch %s.', layout.shard_id, layout.epoch, schema_name,
+                                shard.shard_id, shard.epoch),
+                HINT = 'To let it return IDs of this shard: '
+                       || instaid_adopt._replacing(function);
+        END IF;
+    END LOOP;
+    -- waits for all who have used the sequence
+    PERFORM instaid_adopt._hold_position(schema_name, shard.sequence);
+    PERFORM instaid.advance_past(shard.sequence, GREATEST(taken.largest, instaid.max_id(
+        clock_timestamp() + interval '1 ms', shard.epoch)), shard.epoch);
+    FOR command IN
+        SELECT CASE f WHEN next_id
+                    THEN instaid_adopt._next_id_command(schema_name, f, shard.sequence)
+                    ELSE instaid_adopt._wrapper_command(schema_name, f) END
+        FROM unnest(copies) AS f ORDER BY f = next_id DESC
+    LOOP
+        EXECUTE command;
+    END LOOP;
+    shard_id := shard.shard_id;
+    epoch := shard.epoch;
+END $$;
+
+-- The command that lets a function call the next_id() of its schema.  With other arguments than
+-- the default, which could mean another shard, it returns null.
+CREATE FUNCTION instaid_adopt._wrapper_command(schema_name text, function oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format(
+        'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL'
+        ' UNSAFE %s RETURN ' || CASE p.pronargs WHEN 0 THEN '%1$I.next_id()'
+            ELSE 'CASE WHEN ROW(%5$s) IS NOT DISTINCT FROM ROW(%6$s) THEN %1$I.next_id() END' END,
+        schema_name, p.proname, pg_get_function_arguments(p.oid),
+        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, (
+            SELECT string_agg('$' || g, ', ' ORDER BY g)
+            FROM generate_series(1, p.pronargs) AS g), pg_get_expr(p.proargdefaults, 0))
+    FROM pg_proc AS p WHERE p.oid = function
 $$;
 
 -- Adopt the next_id() of a schema, and its copies.  Without a next_id(), the first becomes it.
@@ -119,6 +233,9 @@ DECLARE
     sequences regclass[] := '{}'::regclass[];
     others text;
     part record;
+    reads text;  -- what the functions read of the session
+    rows record;
+    number_of_rows integer;
     other_use text;
     made text;  -- the name of the function that is made
     wrappers text[];
@@ -127,6 +244,11 @@ BEGIN
     PERFORM instaid._check_read_committed('adopt_shard');
     PERFORM instaid._check_owner(p.proowner, 'function', instaid._signature(p.oid))
     FROM pg_proc AS p WHERE p.oid = ANY (functions);
+    IF copies <> '{}' AND EXISTS (SELECT FROM instaid._find_shard(schema_name)) THEN
+        SELECT a.* INTO shard_id, epoch
+        FROM instaid_adopt._adopt_again(schema_name, copies, shard_id, epoch) AS a;
+        RETURN;
+    END IF;
     -- refuses an epoch that is out of range
     PERFORM instaid.make_id(epoch, 0, 0, epoch),
             instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
@@ -190,15 +312,8 @@ BEGIN
             HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(part.oid);
     END IF;
     wrappers := ARRAY(
-        SELECT format(
-            'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL'
-            ' UNSAFE %s RETURN ' || CASE p.pronargs WHEN 0 THEN '%1$I.next_id()'
-                ELSE 'CASE WHEN ROW(%5$s) IS NOT DISTINCT FROM ROW(%6$s) THEN %1$I.next_id() END'
-                END, schema_name, p.proname, pg_get_function_arguments(p.oid),
-            CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, (
-                SELECT string_agg('$' || g, ', ' ORDER BY g)
-                FROM generate_series(1, p.pronargs) AS g), pg_get_expr(p.proargdefaults, 0))
-        FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.oid <> COALESCE(next_id, 0));
+        SELECT instaid_adopt._wrapper_command(schema_name, f) FROM unnest(functions) AS f
+        WHERE f <> COALESCE(next_id, 0));
 
     FOREACH function IN ARRAY functions LOOP
         seen := instaid_adopt._try_copy(function);
@@ -223,24 +338,49 @@ BEGIN
             HAVING bool_or(s <> named))), '');
     END LOOP;
     epoch := first_epoch;
+    rows := instaid_adopt._look_at_rows(main.schema, functions, epoch);
+    -- clients' rows count only where no others are
+    IF rows.filled_by = 'trigger' OR taken.shard_ids = '{}' THEN
+        taken.shard_ids := taken.shard_ids || rows.shard_ids;
+        IF taken.largest IS NULL OR rows.largest > taken.largest THEN
+            taken.largest := rows.largest;
+            taken.place := rows.place;
+        END IF;
+    END IF;
+    number_of_rows := instaid_adopt._number_of_rows(taken.shard_ids);
+    SELECT r INTO reads
+    FROM unnest(functions) AS f CROSS JOIN LATERAL instaid_adopt._session_reads(f) AS r
+    WHERE r IS NOT NULL LIMIT 1;
+    IF reads IS NOT NULL THEN
+        IF shard_id IS NULL THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('the shard ID of %s is that of a session',
+                                 instaid._signature(functions[1])),
+                DETAIL = concat(format('It depends on %s, where clients can have another one. In'
+                                       ' this session, an ID names shard %s.', reads, named),
+                                (SELECT ' The newest rows name ' || string_agg(
+                                            DISTINCT s::text, ', ') || '.'
+                                 FROM unnest(taken.shard_ids) AS s)),
+                HINT = CASE WHEN number_of_rows IS NULL
+                            THEN 'Pass the shard ID of the clients to instaid_adopt.adopt_shard().'
+                            ELSE format('If the rows are right: SELECT instaid_adopt.adopt_shard(%L,'
+                                        ' %s);', schema_name, number_of_rows) END;
+        END IF;
+        named := COALESCE(number_of_rows, shard_id);
+    END IF;
     others := NULLIF(concat_ws('; ', others, (
         SELECT 'the newest rows: ' || string_agg(DISTINCT s::text, ', ')
         FROM unnest(taken.shard_ids) AS s HAVING bool_or(s <> named))), '');
     shard_id := COALESCE(shard_id, named);
-    IF taken.largest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
-            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
-                            ' reads %s.', taken.largest, taken.place, epoch,
-                            instaid.extract_timestamp(taken.largest, epoch), clock_timestamp()),
-            HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
-    ELSIF others IS NOT NULL AND NOT renumber THEN
+    PERFORM instaid_adopt._check_clock(schema_name, epoch, taken.largest, taken.place);
+    IF others IS NOT NULL AND NOT renumber THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I name several shards', schema_name),
             DETAIL = format('The first ID names shard %s. With other values of the sequence, or in'
                             ' the tables, IDs name others: %s.', named, others),
             HINT = format('To give new IDs one number: SELECT instaid_adopt.adopt_shard(%L, %s,'
-                          ' renumber => true);', schema_name, named);
+                          ' renumber => true);', schema_name,
+                          instaid_adopt._free_or_other(COALESCE(number_of_rows, named)));
     ELSIF named <> shard_id AND NOT renumber THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
@@ -303,8 +443,7 @@ BEGIN
     PERFORM instaid_adopt._replace_next_id(schema_name, shard_id, epoch, next_id, sequences[1],
                                      taken.largest);
 
-    -- The others call it, and so does a function with the old name.  With other arguments than the
-    -- default, which could mean another shard, they return null.
+    -- The others call it, and so does a function with the old name.
     FOREACH command IN ARRAY wrappers LOOP
         EXECUTE command;
     END LOOP;
@@ -324,8 +463,7 @@ BEGIN
               FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
               WHERE c.oid = ANY (sequences[2:]) AND a.grantee <> c.relowner
                 AND a.privilege_type IN ('USAGE', 'UPDATE')) AS x
-             CROSS JOIN LATERAL instaid_adopt._missing_rights(x.grantee, schema_name, sequences[1])
-                                AS r
+             CROSS JOIN LATERAL instaid._missing_rights(x.grantee, schema_name, sequences[1]) AS r
     LOOP
         EXECUTE command;
     END LOOP;
@@ -386,9 +524,10 @@ BEGIN
     END IF;
 END $$;
 
--- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.
+-- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.  number is how many
+-- schemas were left before: each statement has a shard ID of its own.
 CREATE FUNCTION instaid_adopt._try_adopting(
-    schema_name text, functions oid[], dry_run boolean, INOUT shard_ids integer[],
+    schema_name text, functions oid[], dry_run boolean, number integer, INOUT shard_ids integer[],
     OUT adopted text, OUT problem text)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -404,9 +543,7 @@ BEGIN
     IF shard.shard_id = ANY (shard_ids) THEN
         RAISE duplicate_object USING
             MESSAGE = format('shard ID %s would be that of another schema', shard.shard_id),
-            DETAIL = 'A dry run rolls back each schema, and has tried the other one before.',
-            HINT = format('To give it another number: SELECT instaid_adopt.adopt_shard(%L, %s,'
-                          ' renumber => true);', schema_name, instaid._free_shard_id(true));
+            DETAIL = 'A dry run rolls back each schema, and has tried the other one before.';
     END IF;
     shard_ids := shard_ids || shard.shard_id;
     adopted := format('schema %I is shard %s, epoch %s', schema_name, shard.shard_id,
@@ -422,9 +559,18 @@ EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
         IF SQLSTATE = '57014' AND context !~ '(?n) at RAISE$' THEN
             RAISE;
         END IF;
-        problem := format('%I: %s', schema_name, SQLERRM);
+        -- only a shard ID that is taken has this SQLSTATE, and only a canceled function's text is
+        -- not ours
+        IF SQLSTATE = '42710' THEN
+            hint := format('To give it another number: SELECT instaid_adopt.adopt_shard(%L, %s,'
+                           ' renumber => true);', schema_name,
+                           instaid_adopt._free_or_other(NULL, shard_ids, number));
+        ELSIF SQLSTATE = '57014' THEN
+            hint := NULL;
+        END IF;
+        problem := format('%I: %s', schema_name, left(SQLERRM, 500));
         RAISE WARNING '%', problem USING
-            DETAIL = COALESCE(NULLIF(detail, ''), format('SQLSTATE %s', SQLSTATE)),
+            DETAIL = COALESCE(NULLIF(left(detail, 2000), ''), format('SQLSTATE %s', SQLSTATE)),
             HINT = CASE WHEN hint <> '' THEN hint WHEN SQLSTATE = '55P03'
                         THEN 'Call again when the transactions of now have ended.'
                         ELSE 'Mend the cause, and try again.' END;
@@ -453,7 +599,8 @@ BEGIN
     COMMIT;
     FOR i IN 1 .. last LOOP
         SELECT a.* INTO result FROM instaid_adopt._try_adopting(
-            copies.schemas[i], copies.functions[i]::pg_catalog.oid[], dry_run, shard_ids) AS a;
+            copies.schemas[i], copies.functions[i]::pg_catalog.oid[], dry_run,
+            pg_catalog.cardinality(problems), shard_ids) AS a;
         COMMIT;
         shard_ids := result.shard_ids;
         IF result.adopted IS NULL THEN
@@ -471,14 +618,15 @@ BEGIN
         END IF;
     END LOOP;
     IF problems OPERATOR(pg_catalog.<>) '{}' THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = pg_catalog.format('%s of %s schemas could not be adopted',
-                                        pg_catalog.cardinality(problems), last),
-            DETAIL = pg_catalog.array_to_string(problems, '; '),
-            HINT = 'Each WARNING says what to do. Then call adopt_shards() again. If a shard ID is'
+        -- an error would look as if all was rolled back
+        RAISE WARNING '% of % schemas could not be adopted', pg_catalog.cardinality(problems), last
+            USING DETAIL = pg_catalog.left(pg_catalog.array_to_string(problems, '; '), 10000),
+            HINT = CASE WHEN dry_run OR pg_catalog.cardinality(problems) OPERATOR(pg_catalog.=) last
+                        THEN '' ELSE 'The others are shards, which is committed. ' END
+                   OPERATOR(pg_catalog.||)
+                   'Each WARNING says what to do. Then call adopt_shards() again. If a shard ID is'
                    ' taken, and this is the schema that should have it, renumber the other one'
-                   ' with instaid.renumber_shard(). To give one of these another number, pass it'
-                   ' to instaid_adopt.adopt_shard(), and renumber => true.';
+                   ' with instaid.renumber_shard().';
     ELSIF last OPERATOR(pg_catalog.=) 0 THEN
         RAISE NOTICE 'no schema LIKE % can be adopted', pg_catalog.quote_literal(pattern);
     END IF;

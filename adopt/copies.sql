@@ -107,6 +107,7 @@ DECLARE
         SELECT c FROM pg_proc AS p CROSS JOIN LATERAL unnest(p.proconfig) AS c
         WHERE p.oid = function AND c LIKE 'search_path=%');
     query text;
+    said text;
 BEGIN
     PERFORM instaid._check_owner(p.proowner, 'function', instaid._signature(p.oid))
     FROM pg_proc AS p WHERE p.oid = function;
@@ -147,14 +148,36 @@ BEGIN
             IF tries > 2 THEN
                 RAISE invalid_parameter_value USING
                     MESSAGE = format('%s names what is not found: %s',
-                                     instaid._signature(function), SQLERRM),
+                                     instaid._signature(function), left(SQLERRM, 200)),
                     DETAIL = format('Names without a schema are looked for in %s.', path),
                     HINT = 'Correct its text, or write the schemas into it, and try again. To let'
                            ' it return IDs of a new shard: ' || instaid_adopt._replacing(function);
             END IF;
             path := instaid_adopt._search_path_of(function, NULL, tries = 2);
+        WHEN deadlock_detected OR lock_not_available OR serialization_failure THEN
+            RAISE;
+        WHEN OTHERS OR assert_failure THEN
+            GET STACKED DIAGNOSTICS said = PG_EXCEPTION_DETAIL;
+            RAISE external_routine_exception USING
+                MESSAGE = format('%s fails: %s', instaid._signature(function),
+                                 left(SQLERRM, 200)),
+                DETAIL = concat(format('Its SQLSTATE is %s.', SQLSTATE),
+                                ' It says: ' || left(NULLIF(said, ''), 500)),
+                HINT = 'Correct the function, and try again. To let it return IDs of a new shard: '
+                       || instaid_adopt._replacing(function);
         END;
     END LOOP;
+END $$;
+
+-- Call a copy, and return the sequences that this took values of.
+CREATE FUNCTION instaid_adopt._sequences_of(function oid, OUT sequences oid[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    used CONSTANT oid[] := instaid_adopt._used_sequences();
+BEGIN
+    PERFORM instaid_adopt._call_copy(function);
+    sequences := ARRAY(SELECT s FROM unnest(instaid_adopt._used_sequences()) AS s
+                       WHERE s <> ALL (used));
 END $$;
 
 -- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
@@ -217,13 +240,45 @@ BEGIN
     END;
 END $$;
 
--- The statement that lets a copy return IDs of a new shard.
+-- The statement that lets a copy return IDs of the shard of its schema, or of a new one: with the
+-- number of its IDs, if its text has the published layout.
 CREATE FUNCTION instaid_adopt._replacing(function oid) RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     AS $$
-    SELECT format('SELECT instaid_adopt.replace_copy(%L, %s);', instaid._signature(function),
-                  instaid._free_shard_id(true))
+    SELECT format('SELECT instaid_adopt.replace_copy(%L%s);', instaid._signature(function),
+                  CASE WHEN p.prosrc !~ '<<\s*23\M'
+                            AND NOT EXISTS (SELECT FROM instaid._find_shard(n.nspname))
+                       THEN format(', %s /* a number that is free on all your servers */',
+                                   instaid._free_shard_id(true)) END)
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function
 $$;
+
+-- The times that a function's text has as 12 or 13 digits of milliseconds, 10 of seconds, or a date.
+CREATE FUNCTION instaid_adopt._text_epochs(function oid) RETURNS timestamptz[]
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
+DECLARE
+    zone CONSTANT text := (SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'TimeZone');
+    source CONSTANT text := pg_get_functiondef(function);
+    epochs timestamptz[] := ARRAY(
+        SELECT to_timestamp((m.literal[1]::numeric / u.unit)::double precision)
+        FROM regexp_matches(source, '\m(\d{12,13}|\d{10}(?:\.\d+)?)\M', 'g') AS m (literal)
+             CROSS JOIN (VALUES (1), (1000)) AS u (unit)
+        WHERE m.literal[1] !~ '^\d{12,13}$' OR u.unit = 1000);
+    literal text;
+BEGIN
+    FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
+                                                   'g') AS m
+    LOOP
+        BEGIN
+            -- a timestamp, or a timestamptz in the time zone of its callers
+            epochs := epochs || literal::timestamptz || (literal::timestamp AT TIME ZONE zone);
+        EXCEPTION WHEN data_exception THEN
+            CONTINUE;
+        END;
+    END LOOP;
+    RETURN epochs;
+END $$;
 
 -- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
 -- the function's text, or the default one, if it gives the ID the clock's time.
@@ -232,15 +287,8 @@ CREATE FUNCTION instaid_adopt._read_layout(function oid, id bigint, made_at time
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET standard_conforming_strings = on AS $$
 DECLARE
-    zone CONSTANT text := (SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'TimeZone');
-    source CONSTANT text := pg_get_functiondef(function);
     name CONSTANT text := instaid._signature(function);
-    epochs timestamptz[] := ARRAY(
-        SELECT to_timestamp((m.literal[1]::numeric / u.unit)::double precision)
-        FROM regexp_matches(source, '\m(\d{13}|\d{10}(?:\.\d+)?)\M', 'g') AS m (literal)
-             CROSS JOIN (VALUES (1), (1000)) AS u (unit)
-        WHERE m.literal[1] !~ '^\d{13}$' OR u.unit = 1000);
-    literal text;
+    epochs CONSTANT timestamptz[] := instaid_adopt._text_epochs(function);
     layout record;
     seen timestamptz;
 BEGIN
@@ -252,16 +300,6 @@ BEGIN
                                 ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
             HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(function);
     END IF;
-    FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
-                                                   'g') AS m
-    LOOP
-        BEGIN
-            -- a timestamp, or a timestamptz in the time zone of its callers
-            epochs := epochs || literal::timestamptz || (literal::timestamp AT TIME ZONE zone);
-        EXCEPTION WHEN data_exception THEN
-            CONTINUE;
-        END;
-    END LOOP;
     -- the time of the ID, read in this layout or another one
     SELECT l.* INTO layout
     FROM (SELECT e, interval '1 s' FROM unnest(epochs) AS e
@@ -294,7 +332,7 @@ BEGIN
         END IF;
         seen := COALESCE(layout.epoch, seen);
         RAISE invalid_parameter_value USING MESSAGE = format('the epoch of %s is not %s', name,
-                             COALESCE(epoch::text, 'in its text')),
+                             COALESCE(epoch::text, 'found in its text')),
             DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
                             ' %s.', id, seen),
             HINT = format('If it is: SELECT instaid_adopt.adopt_shard(%L, epoch => %L); If not:'

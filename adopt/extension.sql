@@ -16,6 +16,7 @@ BEGIN
 END $$;
 
 -- Replace a next_id() that is adopted, which keeps OID, owner, rights and the name of its result.
+-- The value of its sequence, and where that starts, are no positions: people set it to an ID.
 -- Calls that have ended can have rounded up to a millisecond ahead of the clock.
 CREATE FUNCTION instaid_adopt._replace_next_id(
     schema_name text, shard_id integer, epoch timestamptz, adopted oid, sequence regclass,
@@ -24,7 +25,8 @@ CREATE FUNCTION instaid_adopt._replace_next_id(
 DECLARE
     commands text;
 BEGIN
-    PERFORM instaid._alter_sequence(sequence, 'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE');
+    PERFORM instaid._alter_sequence(sequence, 'AS bigint INCREMENT BY 1 NO MINVALUE NO MAXVALUE'
+                                    ' START WITH 1 RESTART NO CYCLE');
     PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
         clock_timestamp() + interval '1 ms', epoch)), epoch);
     commands := instaid._declaration_commands(
@@ -39,17 +41,25 @@ BEGIN
     EXECUTE commands;
 END $$;
 
--- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
-CREATE FUNCTION instaid_adopt._missing_rights(role oid, schema_name text, sequence regclass)
-    RETURNS SETOF text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+-- The command that puts the next_id() of a shard in the place of this function.
+CREATE FUNCTION instaid_adopt._next_id_command(schema_name text, function oid, sequence regclass)
+    RETURNS text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp AS $$
-    SELECT g.what FROM pg_proc AS p
-         -- a declaration can name a sequence that its owner has no rights on
-         JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
-         CROSS JOIN LATERAL (VALUES
-             (format('USAGE ON SEQUENCE %s', sequence),
-              p.prosecdef OR has_sequence_privilege(role, sequence, 'USAGE, UPDATE')),
-             (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
-              has_function_privilege(role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
-    WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted
+    SELECT format('CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint LANGUAGE instaid STRICT'
+                  ' VOLATILE PARALLEL UNSAFE COST 1 %s AS ''as next_ids(integer, regclass)''',
+                  schema_name, pg_get_function_arguments(p.oid),
+                  CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END)
+    FROM pg_proc AS p WHERE p.oid = function
 $$;
+
+-- Wait for all who have used the sequence of a shard.  If it stands more than a day ahead of the
+-- clock, or past all ticks, it was set to an ID, which is no position.
+CREATE FUNCTION instaid_adopt._hold_position(schema_name text, sequence regclass) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._lock_sequence(sequence);
+    PERFORM instaid._alter_sequence(sequence, 'START WITH 1 RESTART')
+    FROM instaid._sequence_state(sequence) AS s
+    WHERE s.last_value > 0
+      AND COALESCE(s.issued_at, 'infinity') > clock_timestamp() + interval '1 day';
+END $$;

@@ -1,4 +1,4 @@
-/* instaid_adopt--1.0.sql */
+/* instaid_adopt--1.0.sql, which "make script" assembles: do not edit it */
 
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid_adopt" to load this file. \quit
@@ -35,6 +35,7 @@ BEGIN
 END $$;
 
 -- Replace a next_id() that is adopted, which keeps OID, owner, rights and the name of its result.
+-- The value of its sequence, and where that starts, are no positions: people set it to an ID.
 -- Calls that have ended can have rounded up to a millisecond ahead of the clock.
 CREATE FUNCTION instaid_adopt._replace_next_id(
     schema_name text, shard_id integer, epoch timestamptz, adopted oid, sequence regclass,
@@ -43,7 +44,8 @@ CREATE FUNCTION instaid_adopt._replace_next_id(
 DECLARE
     commands text;
 BEGIN
-    PERFORM instaid._alter_sequence(sequence, 'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE');
+    PERFORM instaid._alter_sequence(sequence, 'AS bigint INCREMENT BY 1 NO MINVALUE NO MAXVALUE'
+                                    ' START WITH 1 RESTART NO CYCLE');
     PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
         clock_timestamp() + interval '1 ms', epoch)), epoch);
     commands := instaid._declaration_commands(
@@ -58,20 +60,28 @@ BEGIN
     EXECUTE commands;
 END $$;
 
--- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
-CREATE FUNCTION instaid_adopt._missing_rights(role oid, schema_name text, sequence regclass)
-    RETURNS SETOF text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+-- The command that puts the next_id() of a shard in the place of this function.
+CREATE FUNCTION instaid_adopt._next_id_command(schema_name text, function oid, sequence regclass)
+    RETURNS text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp AS $$
-    SELECT g.what FROM pg_proc AS p
-         -- a declaration can name a sequence that its owner has no rights on
-         JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
-         CROSS JOIN LATERAL (VALUES
-             (format('USAGE ON SEQUENCE %s', sequence),
-              p.prosecdef OR has_sequence_privilege(role, sequence, 'USAGE, UPDATE')),
-             (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
-              has_function_privilege(role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
-    WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted
+    SELECT format('CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint LANGUAGE instaid STRICT'
+                  ' VOLATILE PARALLEL UNSAFE COST 1 %s AS ''as next_ids(integer, regclass)''',
+                  schema_name, pg_get_function_arguments(p.oid),
+                  CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END)
+    FROM pg_proc AS p WHERE p.oid = function
 $$;
+
+-- Wait for all who have used the sequence of a shard.  If it stands more than a day ahead of the
+-- clock, or past all ticks, it was set to an ID, which is no position.
+CREATE FUNCTION instaid_adopt._hold_position(schema_name text, sequence regclass) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._lock_sequence(sequence);
+    PERFORM instaid._alter_sequence(sequence, 'START WITH 1 RESTART')
+    FROM instaid._sequence_state(sequence) AS s
+    WHERE s.last_value > 0
+      AND COALESCE(s.issued_at, 'infinity') > clock_timestamp() + interval '1 day';
+END $$;
 
 ---- Reading a copy ----
 
@@ -182,6 +192,7 @@ DECLARE
         SELECT c FROM pg_proc AS p CROSS JOIN LATERAL unnest(p.proconfig) AS c
         WHERE p.oid = function AND c LIKE 'search_path=%');
     query text;
+    said text;
 BEGIN
     PERFORM instaid._check_owner(p.proowner, 'function', instaid._signature(p.oid))
     FROM pg_proc AS p WHERE p.oid = function;
@@ -222,14 +233,36 @@ BEGIN
             IF tries > 2 THEN
                 RAISE invalid_parameter_value USING
                     MESSAGE = format('%s names what is not found: %s',
-                                     instaid._signature(function), SQLERRM),
+                                     instaid._signature(function), left(SQLERRM, 200)),
                     DETAIL = format('Names without a schema are looked for in %s.', path),
                     HINT = 'Correct its text, or write the schemas into it, and try again. To let'
                            ' it return IDs of a new shard: ' || instaid_adopt._replacing(function);
             END IF;
             path := instaid_adopt._search_path_of(function, NULL, tries = 2);
+        WHEN deadlock_detected OR lock_not_available OR serialization_failure THEN
+            RAISE;
+        WHEN OTHERS OR assert_failure THEN
+            GET STACKED DIAGNOSTICS said = PG_EXCEPTION_DETAIL;
+            RAISE external_routine_exception USING
+                MESSAGE = format('%s fails: %s', instaid._signature(function),
+                                 left(SQLERRM, 200)),
+                DETAIL = concat(format('Its SQLSTATE is %s.', SQLSTATE),
+                                ' It says: ' || left(NULLIF(said, ''), 500)),
+                HINT = 'Correct the function, and try again. To let it return IDs of a new shard: '
+                       || instaid_adopt._replacing(function);
         END;
     END LOOP;
+END $$;
+
+-- Call a copy, and return the sequences that this took values of.
+CREATE FUNCTION instaid_adopt._sequences_of(function oid, OUT sequences oid[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    used CONSTANT oid[] := instaid_adopt._used_sequences();
+BEGIN
+    PERFORM instaid_adopt._call_copy(function);
+    sequences := ARRAY(SELECT s FROM unnest(instaid_adopt._used_sequences()) AS s
+                       WHERE s <> ALL (used));
 END $$;
 
 -- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
@@ -292,13 +325,45 @@ BEGIN
     END;
 END $$;
 
--- The statement that lets a copy return IDs of a new shard.
+-- The statement that lets a copy return IDs of the shard of its schema, or of a new one: with the
+-- number of its IDs, if its text has the published layout.
 CREATE FUNCTION instaid_adopt._replacing(function oid) RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     AS $$
-    SELECT format('SELECT instaid_adopt.replace_copy(%L, %s);', instaid._signature(function),
-                  instaid._free_shard_id(true))
+    SELECT format('SELECT instaid_adopt.replace_copy(%L%s);', instaid._signature(function),
+                  CASE WHEN p.prosrc !~ '<<\s*23\M'
+                            AND NOT EXISTS (SELECT FROM instaid._find_shard(n.nspname))
+                       THEN format(', %s /* a number that is free on all your servers */',
+                                   instaid._free_shard_id(true)) END)
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function
 $$;
+
+-- The times that a function's text has as 12 or 13 digits of milliseconds, 10 of seconds, or a date.
+CREATE FUNCTION instaid_adopt._text_epochs(function oid) RETURNS timestamptz[]
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
+DECLARE
+    zone CONSTANT text := (SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'TimeZone');
+    source CONSTANT text := pg_get_functiondef(function);
+    epochs timestamptz[] := ARRAY(
+        SELECT to_timestamp((m.literal[1]::numeric / u.unit)::double precision)
+        FROM regexp_matches(source, '\m(\d{12,13}|\d{10}(?:\.\d+)?)\M', 'g') AS m (literal)
+             CROSS JOIN (VALUES (1), (1000)) AS u (unit)
+        WHERE m.literal[1] !~ '^\d{12,13}$' OR u.unit = 1000);
+    literal text;
+BEGIN
+    FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
+                                                   'g') AS m
+    LOOP
+        BEGIN
+            -- a timestamp, or a timestamptz in the time zone of its callers
+            epochs := epochs || literal::timestamptz || (literal::timestamp AT TIME ZONE zone);
+        EXCEPTION WHEN data_exception THEN
+            CONTINUE;
+        END;
+    END LOOP;
+    RETURN epochs;
+END $$;
 
 -- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
 -- the function's text, or the default one, if it gives the ID the clock's time.
@@ -307,15 +372,8 @@ CREATE FUNCTION instaid_adopt._read_layout(function oid, id bigint, made_at time
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET standard_conforming_strings = on AS $$
 DECLARE
-    zone CONSTANT text := (SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'TimeZone');
-    source CONSTANT text := pg_get_functiondef(function);
     name CONSTANT text := instaid._signature(function);
-    epochs timestamptz[] := ARRAY(
-        SELECT to_timestamp((m.literal[1]::numeric / u.unit)::double precision)
-        FROM regexp_matches(source, '\m(\d{13}|\d{10}(?:\.\d+)?)\M', 'g') AS m (literal)
-             CROSS JOIN (VALUES (1), (1000)) AS u (unit)
-        WHERE m.literal[1] !~ '^\d{13}$' OR u.unit = 1000);
-    literal text;
+    epochs CONSTANT timestamptz[] := instaid_adopt._text_epochs(function);
     layout record;
     seen timestamptz;
 BEGIN
@@ -327,16 +385,6 @@ BEGIN
                                 ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
             HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(function);
     END IF;
-    FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
-                                                   'g') AS m
-    LOOP
-        BEGIN
-            -- a timestamp, or a timestamptz in the time zone of its callers
-            epochs := epochs || literal::timestamptz || (literal::timestamp AT TIME ZONE zone);
-        EXCEPTION WHEN data_exception THEN
-            CONTINUE;
-        END;
-    END LOOP;
     -- the time of the ID, read in this layout or another one
     SELECT l.* INTO layout
     FROM (SELECT e, interval '1 s' FROM unnest(epochs) AS e
@@ -369,7 +417,7 @@ BEGIN
         END IF;
         seen := COALESCE(layout.epoch, seen);
         RAISE invalid_parameter_value USING MESSAGE = format('the epoch of %s is not %s', name,
-                             COALESCE(epoch::text, 'in its text')),
+                             COALESCE(epoch::text, 'found in its text')),
             DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
                             ' %s.', id, seen),
             HINT = format('If it is: SELECT instaid_adopt.adopt_shard(%L, epoch => %L); If not:'
@@ -380,10 +428,169 @@ BEGIN
     shard_id := instaid.extract_shard_id(id);
 END $$;
 
+---- What the text and the rows of a copy tell ----
+
+-- What a function, or one that it calls, reads of the session, and where; null if nothing.  Clients
+-- can have another number there than the caller.  Comments count, too: a shard ID that is passed
+-- settles it.
+CREATE FUNCTION instaid_adopt._session_reads(function oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE source AS NOT MATERIALIZED (
+        SELECT p.oid, p.proowner, n.nspname, p.proconfig::text AS settings,
+               COALESCE(pg_get_function_sqlbody(p.oid), p.prosrc) AS text
+        FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        WHERE octet_length(p.prosrc) < 100000),
+    called (oid) AS (
+        SELECT function
+        UNION
+        SELECT f.oid
+        FROM called AS c JOIN source AS p ON p.oid = c.oid
+             -- the names before parentheses
+             CROSS JOIN LATERAL (
+                 SELECT DISTINCT lower(r[1]), lower(r[2])
+                 FROM regexp_matches(p.text, '(?:"?([\w$]+)"?\s*\.\s*)?"?([\w$]+)"?\s*\(', 'g')
+                      AS r) AS m (schema, name)
+             JOIN pg_proc AS f ON f.proname = m.name
+             JOIN pg_namespace AS n ON n.oid = f.pronamespace
+        WHERE n.nspname <> 'pg_catalog'
+          AND (n.nspname = m.schema
+               -- no others are found
+               OR m.schema IS NULL AND instaid._can_trust(p.proowner, f.proowner) AND (
+                   n.nspname IN (p.nspname, 'public', current_user)
+                   OR strpos(p.settings, n.nspname) > 0)))
+    SELECT format('%s in %s', lower(r.names[1]), instaid._signature(p.oid))
+    FROM called AS c JOIN source AS p ON p.oid = c.oid
+         CROSS JOIN LATERAL regexp_match(p.text, $re$(?xi)
+             \m(current_setting | pg_settings | current_user | session_user | current_role
+                | current_schemas? | inet_(?:client|server)_(?:addr|port) | pg_backend_pid
+                | pg_stat_activity | pg_my_temp_schema)\M
+             | '\s* (show) \s
+             # user is a word of its own only as a value
+             | (?:[=(,|] | \m(?:select|return)\M) \s* (user) \s* (?:[,);|] | :: | $)$re$) AS m
+         CROSS JOIN LATERAL (SELECT array_remove(m, NULL)) AS r (names)
+    WHERE m IS NOT NULL ORDER BY c.oid = function DESC, 1 LIMIT 1
+$$;
+
+-- The caller's functions that name one of these in their text, or name one that does.
+CREATE FUNCTION instaid_adopt._callers(functions oid[]) RETURNS SETOF oid
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE caller (oid) AS (
+        SELECT f FROM unnest(functions) AS f
+        UNION
+        SELECT p.oid
+        FROM caller AS c JOIN pg_proc AS f ON f.oid = c.oid
+             JOIN pg_namespace AS n ON n.oid = f.pronamespace
+             CROSS JOIN LATERAL (SELECT regexp_replace(n.nspname, '(\W)', '\\\1', 'g'),
+                                        regexp_replace(f.proname, '(\W)', '\\\1', 'g'))
+                                AS r (schema, name)
+             JOIN pg_proc AS p ON octet_length(p.prosrc) < 100000
+                  -- which is cheap, first
+                  AND (p.pronamespace = n.oid OR n.nspname = 'public'
+                       OR strpos(p.prosrc, n.nspname) > 0)
+                  AND p.prosrc ~* CASE
+                      WHEN p.pronamespace = n.oid OR n.nspname = 'public'
+                      THEN format('(?:%s"?\s*\.\s*"?|(?<![\w.$"])"?)%s"?\s*\(', r.schema, r.name)
+                      ELSE format('\m%s"?\s*\.\s*"?%s"?\s*\(', r.schema, r.name) END
+                  OR p.oid IN (SELECT d.objid FROM pg_depend AS d
+                               WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = f.oid
+                                 AND d.classid = 'pg_proc'::regclass)
+        WHERE pg_get_userbyid(p.proowner) = current_user)
+    SELECT c.oid FROM caller AS c WHERE c.oid <> ALL (functions)
+$$;
+
+-- The columns that hold IDs of these functions: as their default or that of their domain says, or
+-- without one, if they are unique, and a trigger or else clients can fill them.
+CREATE FUNCTION instaid_adopt._columns_of(
+    schema oid, functions oid[], OUT relid oid, OUT attnum smallint, OUT filled_by text)
+    RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    WITH used AS MATERIALIZED (
+        SELECT d.classid, d.objid
+        FROM (SELECT f FROM unnest(functions) AS f
+              UNION SELECT c FROM instaid_adopt._callers(functions) AS c) AS f (oid)
+             JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = f.oid),
+    by_default AS (
+        SELECT a.adrelid, a.adnum FROM used AS u JOIN pg_attrdef AS a ON a.oid = u.objid
+        WHERE u.classid = 'pg_attrdef'::regclass
+        UNION
+        SELECT a.attrelid, a.attnum
+        FROM used AS u JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass
+                            AND d.refobjid = u.objid AND d.classid = 'pg_class'::regclass
+             JOIN pg_attribute AS a ON a.attrelid = d.objid AND a.attnum = d.objsubid
+        WHERE u.classid = 'pg_type'::regclass AND NOT a.atthasdef),
+    by_trigger AS (
+        SELECT t.tgrelid FROM used AS u JOIN pg_trigger AS t ON t.oid = u.objid
+        WHERE u.classid = 'pg_trigger'::regclass AND t.tgparentid = 0)
+    SELECT b.adrelid, b.adnum, 'default' FROM by_default AS b
+    UNION ALL
+    SELECT DISTINCT c.oid, a.attnum, CASE WHEN c.oid IN (SELECT t.tgrelid FROM by_trigger AS t)
+                                          THEN 'trigger' ELSE 'clients' END
+    FROM pg_class AS c JOIN pg_index AS x ON x.indrelid = c.oid
+         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
+    WHERE (c.relnamespace = schema OR c.oid IN (SELECT t.tgrelid FROM by_trigger AS t))
+      AND pg_get_userbyid(c.relowner) = current_user AND c.relkind IN ('r', 'p')
+      -- to read a child runs code of its owner
+      AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h WHERE h.owner <> c.relowner)
+      AND instaid._can_name(c.relnamespace)
+      AND c.relpersistence <> 't' AND NOT c.relispartition AND NOT c.relforcerowsecurity
+      AND x.indisunique AND x.indisvalid AND x.indnkeyatts = 1 AND x.indpred IS NULL
+      AND a.atttypid IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'))
+      AND NOT a.atthasdef AND a.attidentity = ''
+      AND (c.oid, a.attnum) NOT IN (SELECT b.adrelid, b.adnum FROM by_default AS b)
+      -- it has the IDs of another table
+      AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'f'
+                                                       AND a.attnum = ANY (k.conkey))
+$$;
+
+-- The largest ID, and the shard IDs of the newest rows, in columns that triggers fill; if there are
+-- none, in those that clients fill, which can hold other numbers, too: only if the rows of a column
+-- name one shard.  Without an epoch, whatever the time of the IDs is.
+CREATE FUNCTION instaid_adopt._look_at_rows(
+    schema oid, functions oid[], epoch timestamptz, OUT largest bigint, OUT place text,
+    OUT shard_ids integer[], OUT filled_by text)
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET row_security = off AS $$
+DECLARE
+    part record;
+    seen record;
+BEGIN
+    shard_ids := '{}';
+    FOR part IN
+        SELECT c.relid::regclass AS relation, a.attname, c.filled_by
+        FROM instaid_adopt._columns_of(schema, functions) AS c
+             JOIN pg_attribute AS a ON a.attrelid = c.relid AND a.attnum = c.attnum
+        WHERE c.filled_by <> 'default' ORDER BY c.filled_by DESC, c.relid
+    LOOP
+        EXIT WHEN filled_by <> part.filled_by;
+        EXECUTE format('SELECT max(r.id) AS largest,'
+                       ' array_agg(DISTINCT instaid.extract_shard_id(r.id)) AS shard_ids'
+                       ' FROM (SELECT %1$I::bigint AS id FROM %2$s WHERE %1$I BETWEEN %3$s AND %4$s'
+                       ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation,
+                       instaid.min_id(COALESCE(epoch, instaid.default_epoch()) + interval '1 day',
+                                      COALESCE(epoch, instaid.default_epoch())),
+                       CASE WHEN epoch IS NULL THEN 9223372036854775807
+                            ELSE instaid.max_id(clock_timestamp() + interval '1 day', epoch) END)
+        INTO seen;
+        CONTINUE WHEN seen.largest IS NULL
+                      OR part.filled_by = 'clients' AND cardinality(seen.shard_ids) > 1;
+        filled_by := part.filled_by;
+        shard_ids := shard_ids || seen.shard_ids;
+        IF largest IS NULL OR seen.largest > largest THEN
+            largest := seen.largest;
+            place := format('%s.%I', part.relation, part.attname);
+        END IF;
+    END LOOP;
+END $$;
+
+-- The shard ID that all of these rows name; null if there are none, or several.
+CREATE FUNCTION instaid_adopt._number_of_rows(shard_ids integer[]) RETURNS integer
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT min(s) FROM unnest(shard_ids) AS s HAVING min(s) = max(s));
+
 ---- Adopting ----
 
--- Lock the tables that have functions as a default, and find the largest ID in them, and the shard
--- IDs of the newest rows: in tables of the caller, since any role can write such a default.
+-- Lock the tables whose defaults make IDs of functions, and find the largest ID in them, and the
+-- shard IDs of the newest rows: in tables of the caller, since any role can write such a default.
 CREATE FUNCTION instaid_adopt._lock_tables_of(
     schema oid, functions oid[], OUT largest bigint, OUT place text, OUT shard_ids integer[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -402,13 +609,12 @@ BEGIN
                c.relkind <> 'v' AND y.typoutput IN (
                    'int8out'::regproc, COALESCE(to_regproc('instaid.id_out'), 'int8out'))
                AS has_ids
-        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-             JOIN pg_class AS c ON c.oid = a.adrelid
-             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+        FROM instaid_adopt._columns_of(schema, functions) AS k
+             JOIN pg_class AS c ON c.oid = k.relid
+             JOIN pg_attribute AS t ON t.attrelid = k.relid AND t.attnum = k.attnum
              JOIN pg_type AS y ON y.oid = t.atttypid
-        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = ANY (functions)
-          AND d.classid = 'pg_attrdef'::regclass
-          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
+        WHERE k.filled_by = 'default' AND c.relkind IN ('r', 'p', 'v')
+          AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
     LOOP
         IF part.is_ours IS NOT TRUE THEN
             left_out := array_remove(left_out, part.relation) || part.relation;
@@ -464,13 +670,25 @@ CREATE FUNCTION instaid_adopt._found_copies(
                     WHEN p.prorettype <> 'bigint'::regtype OR p.proretset
                     THEN 'returns ' || pg_get_function_result(p.oid)
                     WHEN p.pronargs > p.pronargdefaults THEN 'has arguments' END AS reason,
-               n.nspname IN (SELECT s.schema_name FROM instaid._list_shards() AS s) AS is_shard
+               s.owner IS NOT NULL AS is_shard, s.owner AS shard_owner,
+               p.proname = 'next_id' AND EXISTS (
+                   SELECT FROM pg_proc AS o
+                   WHERE o.proname = 'next_id' AND o.pronamespace = n.oid AND o.oid <> p.oid
+                     AND o.pronargs = o.pronargdefaults) AS is_ambiguous
         FROM instaid._copies(pattern, current_user) AS c JOIN pg_namespace AS n ON n.oid = c.schema
+             LEFT JOIN (SELECT s.schema_name, d.proowner AS owner
+                        FROM instaid._list_shards() AS s JOIN pg_proc AS d ON d.oid = s.declaration)
+                  AS s ON s.schema_name = n.nspname
              LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
              LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', ''))
     SELECT c.schema_name, c.object, c.function, c.owner, c.is_own, row_number() OVER w,
            COALESCE(c.reason, CASE
-               WHEN c.is_shard THEN 'stands beside the next_id() of a shard'
+               WHEN c.is_shard AND c.is_ambiguous
+               THEN format('stands beside the next_id() of a shard, so that calls are ambiguous:'
+                           ' DROP FUNCTION %s', c.object)
+               WHEN c.is_shard AND c.owner <> c.shard_owner
+               THEN 'stands beside the next_id() of a shard'
+               WHEN c.is_shard THEN NULL
                WHEN c.next_id_owner <> c.owner
                THEN format('stands beside the next_id() of %I',
                            pg_get_userbyid(c.next_id_owner)) END)
@@ -478,6 +696,109 @@ CREATE FUNCTION instaid_adopt._found_copies(
     WINDOW w AS (PARTITION BY c.schema_name, c.reason IS NULL
                  ORDER BY c.function = c.next_id DESC NULLS LAST, c.pronargs,
                  c.proname COLLATE "C")
+$$;
+
+-- Refuse IDs that are far ahead of the clock.
+CREATE FUNCTION instaid_adopt._check_clock(schema_name text, epoch timestamptz, largest bigint,
+                                           place text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
+BEGIN
+    IF largest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
+            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
+                            ' reads %s.', largest, place, epoch,
+                            instaid.extract_timestamp(largest, epoch), clock_timestamp()),
+            HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
+    END IF;
+END $$;
+
+-- This shard ID if it is free, or else another one, from the top; the number of those to leave out.
+CREATE FUNCTION instaid_adopt._free_or_other(shard_id integer, left_out integer[] DEFAULT '{}',
+                                             number integer DEFAULT 0) RETURNS integer
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT n FROM generate_series(0, instaid._max_shard_id()) AS n
+    WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s) AND n <> ALL (left_out)
+    ORDER BY n = $1 DESC NULLS LAST, n DESC OFFSET number LIMIT 1
+$$;
+
+-- Let functions of a shard that something has put back, such as a script that creates them at each
+-- start, call its next_id() again.  Number, epoch and position stay.
+CREATE FUNCTION instaid_adopt._adopt_again(schema_name text, copies oid[], INOUT shard_id integer,
+                                           INOUT epoch timestamptz)
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off AS $$
+DECLARE
+    next_id CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
+    shard record;
+    taken record;
+    function oid;
+    seen record;
+    layout record;
+    command text;
+BEGIN
+    SELECT s.*, p.proowner::regrole AS owner, p.pronamespace AS schema INTO STRICT shard
+    FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
+    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
+    IF shard.shard_id <> shard_id OR shard.epoch <> epoch THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('schema %I is a shard already', schema_name),
+            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
+            HINT = 'Pass neither. instaid.renumber_shard() gives a shard another number.';
+    ELSIF shard.frozen THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('shard %I is frozen', schema_name),
+            HINT = format('First: SELECT instaid.thaw_shard(%L);', schema_name);
+    END IF;
+    taken := instaid_adopt._lock_tables_of(shard.schema, copies);
+    PERFORM instaid_adopt._check_clock(schema_name, shard.epoch, taken.largest, taken.place);
+    FOREACH function IN ARRAY copies LOOP
+        -- one that takes values of the sequence of this shard belongs to it
+        CONTINUE WHEN function = next_id
+                      OR shard.sequence = ANY (instaid_adopt._sequences_of(function));
+        seen := instaid_adopt._try_copy(function);
+        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, NULL);
+        IF (layout.shard_id, layout.epoch) <> (shard.shard_id, shard.epoch) THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('%s stands beside the next_id() of a shard',
+                                 instaid._signature(function)),
+                DETAIL = format('Its IDs name shard %s, with epoch %s. Schema %I is shard %s, with'
+                                ' epoch %s.', layout.shard_id, layout.epoch, schema_name,
+                                shard.shard_id, shard.epoch),
+                HINT = 'To let it return IDs of this shard: '
+                       || instaid_adopt._replacing(function);
+        END IF;
+    END LOOP;
+    -- waits for all who have used the sequence
+    PERFORM instaid_adopt._hold_position(schema_name, shard.sequence);
+    PERFORM instaid.advance_past(shard.sequence, GREATEST(taken.largest, instaid.max_id(
+        clock_timestamp() + interval '1 ms', shard.epoch)), shard.epoch);
+    FOR command IN
+        SELECT CASE f WHEN next_id
+                    THEN instaid_adopt._next_id_command(schema_name, f, shard.sequence)
+                    ELSE instaid_adopt._wrapper_command(schema_name, f) END
+        FROM unnest(copies) AS f ORDER BY f = next_id DESC
+    LOOP
+        EXECUTE command;
+    END LOOP;
+    shard_id := shard.shard_id;
+    epoch := shard.epoch;
+END $$;
+
+-- The command that lets a function call the next_id() of its schema.  With other arguments than
+-- the default, which could mean another shard, it returns null.
+CREATE FUNCTION instaid_adopt._wrapper_command(schema_name text, function oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format(
+        'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL'
+        ' UNSAFE %s RETURN ' || CASE p.pronargs WHEN 0 THEN '%1$I.next_id()'
+            ELSE 'CASE WHEN ROW(%5$s) IS NOT DISTINCT FROM ROW(%6$s) THEN %1$I.next_id() END' END,
+        schema_name, p.proname, pg_get_function_arguments(p.oid),
+        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, (
+            SELECT string_agg('$' || g, ', ' ORDER BY g)
+            FROM generate_series(1, p.pronargs) AS g), pg_get_expr(p.proargdefaults, 0))
+    FROM pg_proc AS p WHERE p.oid = function
 $$;
 
 -- Adopt the next_id() of a schema, and its copies.  Without a next_id(), the first becomes it.
@@ -501,6 +822,9 @@ DECLARE
     sequences regclass[] := '{}'::regclass[];
     others text;
     part record;
+    reads text;  -- what the functions read of the session
+    rows record;
+    number_of_rows integer;
     other_use text;
     made text;  -- the name of the function that is made
     wrappers text[];
@@ -509,6 +833,11 @@ BEGIN
     PERFORM instaid._check_read_committed('adopt_shard');
     PERFORM instaid._check_owner(p.proowner, 'function', instaid._signature(p.oid))
     FROM pg_proc AS p WHERE p.oid = ANY (functions);
+    IF copies <> '{}' AND EXISTS (SELECT FROM instaid._find_shard(schema_name)) THEN
+        SELECT a.* INTO shard_id, epoch
+        FROM instaid_adopt._adopt_again(schema_name, copies, shard_id, epoch) AS a;
+        RETURN;
+    END IF;
     -- refuses an epoch that is out of range
     PERFORM instaid.make_id(epoch, 0, 0, epoch),
             instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
@@ -572,15 +901,8 @@ BEGIN
             HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(part.oid);
     END IF;
     wrappers := ARRAY(
-        SELECT format(
-            'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL'
-            ' UNSAFE %s RETURN ' || CASE p.pronargs WHEN 0 THEN '%1$I.next_id()'
-                ELSE 'CASE WHEN ROW(%5$s) IS NOT DISTINCT FROM ROW(%6$s) THEN %1$I.next_id() END'
-                END, schema_name, p.proname, pg_get_function_arguments(p.oid),
-            CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, (
-                SELECT string_agg('$' || g, ', ' ORDER BY g)
-                FROM generate_series(1, p.pronargs) AS g), pg_get_expr(p.proargdefaults, 0))
-        FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.oid <> COALESCE(next_id, 0));
+        SELECT instaid_adopt._wrapper_command(schema_name, f) FROM unnest(functions) AS f
+        WHERE f <> COALESCE(next_id, 0));
 
     FOREACH function IN ARRAY functions LOOP
         seen := instaid_adopt._try_copy(function);
@@ -605,24 +927,49 @@ BEGIN
             HAVING bool_or(s <> named))), '');
     END LOOP;
     epoch := first_epoch;
+    rows := instaid_adopt._look_at_rows(main.schema, functions, epoch);
+    -- clients' rows count only where no others are
+    IF rows.filled_by = 'trigger' OR taken.shard_ids = '{}' THEN
+        taken.shard_ids := taken.shard_ids || rows.shard_ids;
+        IF taken.largest IS NULL OR rows.largest > taken.largest THEN
+            taken.largest := rows.largest;
+            taken.place := rows.place;
+        END IF;
+    END IF;
+    number_of_rows := instaid_adopt._number_of_rows(taken.shard_ids);
+    SELECT r INTO reads
+    FROM unnest(functions) AS f CROSS JOIN LATERAL instaid_adopt._session_reads(f) AS r
+    WHERE r IS NOT NULL LIMIT 1;
+    IF reads IS NOT NULL THEN
+        IF shard_id IS NULL THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('the shard ID of %s is that of a session',
+                                 instaid._signature(functions[1])),
+                DETAIL = concat(format('It depends on %s, where clients can have another one. In'
+                                       ' this session, an ID names shard %s.', reads, named),
+                                (SELECT ' The newest rows name ' || string_agg(
+                                            DISTINCT s::text, ', ') || '.'
+                                 FROM unnest(taken.shard_ids) AS s)),
+                HINT = CASE WHEN number_of_rows IS NULL
+                            THEN 'Pass the shard ID of the clients to instaid_adopt.adopt_shard().'
+                            ELSE format('If the rows are right: SELECT instaid_adopt.adopt_shard(%L,'
+                                        ' %s);', schema_name, number_of_rows) END;
+        END IF;
+        named := COALESCE(number_of_rows, shard_id);
+    END IF;
     others := NULLIF(concat_ws('; ', others, (
         SELECT 'the newest rows: ' || string_agg(DISTINCT s::text, ', ')
         FROM unnest(taken.shard_ids) AS s HAVING bool_or(s <> named))), '');
     shard_id := COALESCE(shard_id, named);
-    IF taken.largest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
-            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
-                            ' reads %s.', taken.largest, taken.place, epoch,
-                            instaid.extract_timestamp(taken.largest, epoch), clock_timestamp()),
-            HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
-    ELSIF others IS NOT NULL AND NOT renumber THEN
+    PERFORM instaid_adopt._check_clock(schema_name, epoch, taken.largest, taken.place);
+    IF others IS NOT NULL AND NOT renumber THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I name several shards', schema_name),
             DETAIL = format('The first ID names shard %s. With other values of the sequence, or in'
                             ' the tables, IDs name others: %s.', named, others),
             HINT = format('To give new IDs one number: SELECT instaid_adopt.adopt_shard(%L, %s,'
-                          ' renumber => true);', schema_name, named);
+                          ' renumber => true);', schema_name,
+                          instaid_adopt._free_or_other(COALESCE(number_of_rows, named)));
     ELSIF named <> shard_id AND NOT renumber THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
@@ -685,8 +1032,7 @@ BEGIN
     PERFORM instaid_adopt._replace_next_id(schema_name, shard_id, epoch, next_id, sequences[1],
                                      taken.largest);
 
-    -- The others call it, and so does a function with the old name.  With other arguments than the
-    -- default, which could mean another shard, they return null.
+    -- The others call it, and so does a function with the old name.
     FOREACH command IN ARRAY wrappers LOOP
         EXECUTE command;
     END LOOP;
@@ -706,8 +1052,7 @@ BEGIN
               FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
               WHERE c.oid = ANY (sequences[2:]) AND a.grantee <> c.relowner
                 AND a.privilege_type IN ('USAGE', 'UPDATE')) AS x
-             CROSS JOIN LATERAL instaid_adopt._missing_rights(x.grantee, schema_name, sequences[1])
-                                AS r
+             CROSS JOIN LATERAL instaid._missing_rights(x.grantee, schema_name, sequences[1]) AS r
     LOOP
         EXECUTE command;
     END LOOP;
@@ -768,9 +1113,10 @@ BEGIN
     END IF;
 END $$;
 
--- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.
+-- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.  number is how many
+-- schemas were left before: each statement has a shard ID of its own.
 CREATE FUNCTION instaid_adopt._try_adopting(
-    schema_name text, functions oid[], dry_run boolean, INOUT shard_ids integer[],
+    schema_name text, functions oid[], dry_run boolean, number integer, INOUT shard_ids integer[],
     OUT adopted text, OUT problem text)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -786,9 +1132,7 @@ BEGIN
     IF shard.shard_id = ANY (shard_ids) THEN
         RAISE duplicate_object USING
             MESSAGE = format('shard ID %s would be that of another schema', shard.shard_id),
-            DETAIL = 'A dry run rolls back each schema, and has tried the other one before.',
-            HINT = format('To give it another number: SELECT instaid_adopt.adopt_shard(%L, %s,'
-                          ' renumber => true);', schema_name, instaid._free_shard_id(true));
+            DETAIL = 'A dry run rolls back each schema, and has tried the other one before.';
     END IF;
     shard_ids := shard_ids || shard.shard_id;
     adopted := format('schema %I is shard %s, epoch %s', schema_name, shard.shard_id,
@@ -804,9 +1148,18 @@ EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
         IF SQLSTATE = '57014' AND context !~ '(?n) at RAISE$' THEN
             RAISE;
         END IF;
-        problem := format('%I: %s', schema_name, SQLERRM);
+        -- only a shard ID that is taken has this SQLSTATE, and only a canceled function's text is
+        -- not ours
+        IF SQLSTATE = '42710' THEN
+            hint := format('To give it another number: SELECT instaid_adopt.adopt_shard(%L, %s,'
+                           ' renumber => true);', schema_name,
+                           instaid_adopt._free_or_other(NULL, shard_ids, number));
+        ELSIF SQLSTATE = '57014' THEN
+            hint := NULL;
+        END IF;
+        problem := format('%I: %s', schema_name, left(SQLERRM, 500));
         RAISE WARNING '%', problem USING
-            DETAIL = COALESCE(NULLIF(detail, ''), format('SQLSTATE %s', SQLSTATE)),
+            DETAIL = COALESCE(NULLIF(left(detail, 2000), ''), format('SQLSTATE %s', SQLSTATE)),
             HINT = CASE WHEN hint <> '' THEN hint WHEN SQLSTATE = '55P03'
                         THEN 'Call again when the transactions of now have ended.'
                         ELSE 'Mend the cause, and try again.' END;
@@ -835,7 +1188,8 @@ BEGIN
     COMMIT;
     FOR i IN 1 .. last LOOP
         SELECT a.* INTO result FROM instaid_adopt._try_adopting(
-            copies.schemas[i], copies.functions[i]::pg_catalog.oid[], dry_run, shard_ids) AS a;
+            copies.schemas[i], copies.functions[i]::pg_catalog.oid[], dry_run,
+            pg_catalog.cardinality(problems), shard_ids) AS a;
         COMMIT;
         shard_ids := result.shard_ids;
         IF result.adopted IS NULL THEN
@@ -853,14 +1207,15 @@ BEGIN
         END IF;
     END LOOP;
     IF problems OPERATOR(pg_catalog.<>) '{}' THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = pg_catalog.format('%s of %s schemas could not be adopted',
-                                        pg_catalog.cardinality(problems), last),
-            DETAIL = pg_catalog.array_to_string(problems, '; '),
-            HINT = 'Each WARNING says what to do. Then call adopt_shards() again. If a shard ID is'
+        -- an error would look as if all was rolled back
+        RAISE WARNING '% of % schemas could not be adopted', pg_catalog.cardinality(problems), last
+            USING DETAIL = pg_catalog.left(pg_catalog.array_to_string(problems, '; '), 10000),
+            HINT = CASE WHEN dry_run OR pg_catalog.cardinality(problems) OPERATOR(pg_catalog.=) last
+                        THEN '' ELSE 'The others are shards, which is committed. ' END
+                   OPERATOR(pg_catalog.||)
+                   'Each WARNING says what to do. Then call adopt_shards() again. If a shard ID is'
                    ' taken, and this is the schema that should have it, renumber the other one'
-                   ' with instaid.renumber_shard(). To give one of these another number, pass it'
-                   ' to instaid_adopt.adopt_shard(), and renumber => true.';
+                   ' with instaid.renumber_shard().';
     ELSIF last OPERATOR(pg_catalog.=) 0 THEN
         RAISE NOTICE 'no schema LIKE % can be adopted', pg_catalog.quote_literal(pattern);
     END IF;
@@ -870,6 +1225,45 @@ COMMENT ON PROCEDURE instaid_adopt.adopt_shards IS 'adopt each schema LIKE the p
 'back instead';
 
 ---- Replacing a copy ----
+
+-- An epoch with which the IDs of today are above this one.
+CREATE FUNCTION instaid_adopt._epoch_above(id bigint) RETURNS timestamptz
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    SET timezone = 'UTC' AS $$
+    SELECT date_trunc('year', clock_timestamp() - interval '1 day'
+                              - (instaid.extract_timestamp(id) - instaid.default_epoch()))
+$$;
+
+-- The shard ID and the epoch of a copy in the published layout, from the ID that it has just returned,
+-- or else from the newest row and the shard IDs of all, if its text has the shift; nulls if they
+-- are not known.
+CREATE FUNCTION instaid_adopt._known_layout(
+    function oid, id bigint, made_at timestamptz, newest bigint, shard_ids integer[],
+    OUT shard_id integer, OUT epoch timestamptz)
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    number_of_rows CONSTANT integer := instaid_adopt._number_of_rows(shard_ids);
+BEGIN
+    IF id IS NOT NULL THEN
+        BEGIN
+            SELECT l.shard_id, l.epoch INTO shard_id, epoch
+            FROM instaid_adopt._read_layout(function, id, made_at, NULL) AS l;
+        EXCEPTION WHEN invalid_parameter_value THEN
+            RETURN;  -- another layout
+        END;
+        IF instaid_adopt._session_reads(function) IS NOT NULL THEN
+            shard_id := number_of_rows;
+        ELSIF shard_id <> ANY (shard_ids) THEN
+            shard_id := NULL;
+        END IF;
+    ELSIF EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = function AND p.prosrc ~ '<<\s*23\M') THEN
+        SELECT min(e), number_of_rows INTO epoch, shard_id
+        FROM unnest(instaid_adopt._text_epochs(function)) AS e
+        WHERE e BETWEEN '1990-01-01 UTC' AND clock_timestamp()
+          AND e + (newest >> 23) * interval '1 ms' < clock_timestamp() + interval '1 day'
+        HAVING min(e) = max(e);
+    END IF;
+END $$;
 
 -- Make the schema of a copy a shard, with IDs above this one.  A copy that is in the way of the
 -- shard's functions gets another name.
@@ -883,17 +1277,9 @@ BEGIN
     SELECT n.nspname, p.proname, p.pronargs,
            p.proname IN ('next_id', 'next_ids') AS is_in_the_way INTO main
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = copy;
-    IF shard_id IS NULL THEN
-        RAISE null_value_not_allowed USING
-            MESSAGE = format('schema %I is not a shard yet', main.nspname),
-            HINT = format('Pass the shard ID that it is to have, for example %s.',
-                          instaid._free_shard_id(true));
-    END IF;
     epoch := COALESCE(epoch, CASE
         WHEN (largest < instaid.min_id(clock_timestamp())) IS NOT FALSE
-        THEN instaid.default_epoch()
-        ELSE date_trunc('year', clock_timestamp() - interval '1 day' - (
-                 instaid.extract_timestamp(largest) - instaid.default_epoch())) END);
+        THEN instaid.default_epoch() ELSE instaid_adopt._epoch_above(largest) END);
     IF main.is_in_the_way THEN
         EXECUTE format('ALTER FUNCTION %s RENAME TO old_%s', instaid._signature(copy),
                        main.proname);
@@ -917,15 +1303,23 @@ CREATE FUNCTION instaid_adopt.replace_copy(
 DECLARE
     main record;
     shard record;
+    taken record;
+    rows record;
+    known record;
+    used CONSTANT oid[] := instaid_adopt._used_sequences();
+    sequences oid[];  -- those of the copy
     largest bigint;
     returned text;
+    id bigint;  -- of what it returned
+    made_at timestamptz;
+    grants text;
 BEGIN
     PERFORM instaid_adopt._check_version();
     PERFORM instaid._check_no_nulls('replace_copy', json_build_object('copy', copy));
     PERFORM instaid._check_read_committed('replace_copy');
     SELECT p.proname, p.prosecdef, p.prorettype::regtype AS type, n.nspname, n.oid AS schema,
            p.proowner::regrole AS owner, p.pronargs = p.pronargdefaults AS is_callable,
-           pg_get_function_arguments(p.oid) AS arguments,
+           p.pronargs > 0 AS has_arguments, pg_get_function_arguments(p.oid) AS arguments,
            p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype, 'regclass'::regtype)
            AS is_ambiguous INTO main
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
@@ -938,7 +1332,7 @@ BEGIN
     END IF;
     PERFORM instaid._check_owner(main.owner, 'function', copy::text);
     PERFORM instaid._check_ruler(main.nspname, copy);
-    largest := (instaid_adopt._lock_tables_of(main.schema, ARRAY[copy])).largest;
+    taken := instaid_adopt._lock_tables_of(main.schema, ARRAY[copy]);
     SELECT s.*, p.proowner::regrole AS owner INTO shard
     FROM instaid._find_shard(main.nspname) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
     -- next_id() would call itself
@@ -963,12 +1357,14 @@ BEGIN
     IF main.is_callable THEN
         BEGIN
             returned := instaid_adopt._call_copy(copy);
+            made_at := clock_timestamp();
+            id := CASE main.type WHEN 'bigint'::regtype THEN returned
+                       ELSE substring(returned FROM '[1-8]\d{18}$|\d{1,18}$') END::bigint;
+            sequences := ARRAY(SELECT s FROM unnest(instaid_adopt._used_sequences()) AS s
+                               WHERE s <> ALL (used));
         EXCEPTION WHEN invalid_parameter_value THEN
             NULL;  -- it has never made an ID
         END;
-        largest := GREATEST(largest, CASE main.type WHEN 'bigint'::regtype THEN returned
-                                          ELSE substring(returned FROM '[1-8]\d{18}$|\d{1,18}$')
-                                          END::bigint);
     END IF;
     IF main.type <> 'bigint'::regtype AND (returned !~ '\d{15}$') IS NOT FALSE THEN
         RAISE feature_not_supported USING
@@ -990,17 +1386,50 @@ BEGIN
                             shard.owner, shard.epoch, main.owner, copy),
             HINT = 'A schema is one shard. Pass no other number or epoch, and give the function,'
                    ' and next_id(), to the owner of the shard.';
-    ELSIF shard.shard_id IS NULL THEN
-        PERFORM instaid_adopt._create_shard_beside(copy, shard_id, epoch, largest);
+    END IF;
+    rows := instaid_adopt._look_at_rows(main.schema, ARRAY[copy], shard.epoch);
+    IF rows.filled_by = 'clients' AND (main.is_callable OR taken.largest IS NOT NULL) THEN
+        rows.largest := NULL;
+        rows.shard_ids := '{}'::integer[];
+    END IF;
+    largest := GREATEST(taken.largest, rows.largest, id);
+    IF largest IS NULL AND NOT main.is_callable THEN
+        RAISE WARNING 'no ID of % is known', copy USING
+            DETAIL = 'It cannot be called without arguments, and no rows of its tables show one.'
+                     ' New IDs can be below old ones.',
+            HINT = 'If it has made IDs, roll back, and pass an earlier epoch.';
+    END IF;
+    IF shard.shard_id IS NULL THEN
+        known := instaid_adopt._known_layout(copy, id, made_at, largest,
+                                             taken.shard_ids || rows.shard_ids);
+        IF COALESCE(shard_id, known.shard_id) IS NULL THEN
+            RAISE null_value_not_allowed USING
+                MESSAGE = format('schema %I is not a shard yet', main.nspname),
+                DETAIL = format('%s does not tell the shard ID that it is to have.', copy),
+                HINT = format('Pass one that is free on all your servers: SELECT'
+                              ' instaid_adopt.replace_copy(%L, %s);', instaid._signature(copy),
+                              instaid._free_shard_id(true));
+        END IF;
+        -- the other copies of the schema need one that is not later than theirs
+        known.epoch := LEAST(known.epoch, (
+            SELECT min(e)
+            FROM instaid._copies('%', current_user) AS c JOIN pg_proc AS p ON p.oid = c.objid
+                 CROSS JOIN LATERAL unnest(instaid_adopt._text_epochs(p.oid)) AS e
+            WHERE c.classid = 'pg_proc'::regclass AND c.schema = main.schema
+              AND p.proowner = main.owner AND e BETWEEN '1990-01-01 UTC' AND known.epoch));
+        PERFORM instaid_adopt._create_shard_beside(
+            copy, COALESCE(shard_id, known.shard_id), COALESCE(epoch, known.epoch), largest);
         SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
     END IF;
-    IF largest >= instaid.min_id(clock_timestamp(), shard.epoch) THEN
+    IF largest > instaid.max_id(clock_timestamp() + interval '1 day', shard.epoch) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('%s has made IDs above those of shard %s', copy, shard.shard_id),
             DETAIL = format('The largest is %s. With epoch %s, its time is %s.', largest,
                             shard.epoch, instaid.extract_timestamp(largest, shard.epoch)),
             HINT = 'Pass an earlier epoch. If the schema is a shard already, move the function and'
                    ' its tables to another schema first.';
+    ELSIF largest IS NOT NULL AND NOT shard.frozen THEN
+        PERFORM instaid.advance_past(shard.sequence, largest, shard.epoch);
     END IF;
     EXECUTE format(
         'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE PARALLEL UNSAFE %s'
@@ -1013,20 +1442,36 @@ BEGIN
         CASE WHEN copy = instaid._find_function(main.nspname, 'next_id', '')
              THEN format('%L::regclass', shard.sequence) END);
     RAISE NOTICE '% returns IDs of shard % now', copy, shard.shard_id
-        USING DETAIL = format('The epoch is %s.', shard.epoch);
-    -- so that who inserts goes on
-    returned := (
-        SELECT string_agg(DISTINCT g, ' ')
-        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-             JOIN pg_class AS c ON c.oid = a.adrelid AND c.relowner = main.owner
-             CROSS JOIN LATERAL instaid_adopt._missing_grants(a.adrelid, main.nspname,
-                                                              shard.sequence) AS g
-        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = copy
-          AND d.classid = 'pg_attrdef'::regclass);
-    IF returned IS NOT NULL THEN
-        EXECUTE returned;
-        RAISE NOTICE 'roles that can insert can take IDs of shard % now', shard.shard_id
-            USING DETAIL = returned;
+        USING DETAIL = format('The epoch is %s. The IDs end at %s.', shard.epoch,
+                              instaid.extract_timestamp(-9223372036854775808, shard.epoch))
+                       || CASE WHEN main.has_arguments THEN ' Its arguments have no effect any more.'
+                          ELSE '' END;
+
+    -- Who could insert goes on: into tables with such a default, or who could call it, with rights
+    -- on its sequence.  If it cannot be called, this can be each of the schema.
+    SELECT string_agg(g.command, '; ' ORDER BY g.command) INTO grants
+    FROM (SELECT m
+          FROM (SELECT DISTINCT c.relid
+                FROM instaid_adopt._columns_of(main.schema, ARRAY[copy]) AS c
+                     JOIN pg_class AS t ON t.oid = c.relid AND t.relowner = main.owner
+                WHERE c.filled_by <> 'clients') AS t
+               CROSS JOIN LATERAL instaid_adopt._missing_grants(
+                   t.relid, main.nspname, shard.sequence) AS m
+          UNION
+          SELECT format('GRANT %s TO %s', r, CASE x.grantee WHEN 0 THEN 'PUBLIC'
+                                                   ELSE x.grantee::regrole::text END)
+          FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x
+               CROSS JOIN LATERAL instaid._missing_rights(x.grantee, main.nspname, shard.sequence)
+                                  AS r
+          WHERE c.relkind = 'S' AND x.privilege_type IN ('USAGE', 'UPDATE')
+            AND c.relowner = main.owner AND NOT main.prosecdef
+            AND CASE WHEN sequences <> '{}' THEN c.oid = ANY (sequences)
+                     ELSE c.relnamespace = main.schema END
+            AND has_function_privilege(x.grantee, copy, 'EXECUTE')) AS g (command);
+    IF grants IS NOT NULL THEN
+        EXECUTE grants;
+        RAISE NOTICE 'roles that could insert can take IDs of shard % now', shard.shard_id
+            USING DETAIL = grants || ';';
     END IF;
 END $$;
 COMMENT ON FUNCTION instaid_adopt.replace_copy IS 'let a copy of the published function that '
@@ -1057,7 +1502,10 @@ BEGIN ATOMIC
                -- default privileges give rights to a new view
                CASE WHEN c.relacl IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)
                     THEN COALESCE(c.relacl, acldefault('r', c.relowner)) END
-        FROM pg_identify_object(class, object, 0) AS i
+        FROM pg_identify_object(
+                 -- it fails for what is no class
+                 CASE WHEN class IN ('pg_class'::regclass, 'pg_rewrite'::regclass,
+                                     'pg_trigger'::regclass) THEN class END, object, 0) AS i
              LEFT JOIN pg_rewrite AS r ON class = 'pg_rewrite'::regclass AND r.oid = object
              LEFT JOIN pg_trigger AS t ON class = 'pg_trigger'::regclass AND t.oid = object
              LEFT JOIN pg_class AS c ON class = 'pg_class'::regclass AND c.oid = object),
@@ -1282,9 +1730,9 @@ BEGIN
 END $$;
 
 -- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
--- cannot use the next_id() of the shard; null if there are none.
+-- cannot use the next_id() of the shard.
 CREATE FUNCTION instaid_adopt._missing_grants(table_name regclass, schema_name text,
-                                              sequence regclass) RETURNS text
+                                              sequence regclass) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE entrance (relid) AS (
         SELECT d.relid FROM instaid._descendants(table_name) AS d
@@ -1304,9 +1752,9 @@ CREATE FUNCTION instaid_adopt._missing_grants(table_name regclass, schema_name t
              JOIN pg_attribute AS a ON a.attrelid = c.oid
              CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
                                            || a.attacl) AS x WHERE x.privilege_type = 'INSERT')
-    SELECT string_agg(format('GRANT %s TO %s;', r, i.name), ' ' ORDER BY i.name, r)
-    FROM inserter AS i CROSS JOIN LATERAL instaid_adopt._missing_rights(
-             i.role, schema_name, sequence) AS r
+    SELECT format('GRANT %s TO %s', r, i.name)
+    FROM inserter AS i CROSS JOIN LATERAL instaid._missing_rights(
+             i.role, schema_name, sequence) AS r ORDER BY i.name, r
 $$;
 
 CREATE FUNCTION instaid_adopt.adopt_column(table_name regclass, column_name text,
@@ -1329,7 +1777,7 @@ DECLARE
     statement text;
     highest bigint;
     next_id bigint;
-    grants text;
+    grants text[];
     unreferenced text;
 BEGIN
     PERFORM instaid_adopt._check_version();
@@ -1464,7 +1912,15 @@ BEGIN
                                                        shard.epoch)
                         THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
                                     shard.sequence, highest, shard.epoch)
-                        ELSE 'Give those rows other values.' END;
+                        ELSE concat('Give those rows other values.', (
+                            SELECT format(
+                                ' Or adopt the column in a schema whose shard has an earlier epoch:'
+                                ' SELECT instaid.create_shard(%L, %s, %L); ALTER TABLE %s SET'
+                                ' SCHEMA %1$I;', main.nspname || '_' || extract(year FROM e),
+                                instaid._free_shard_id(true), e, table_name)
+                            FROM instaid_adopt._epoch_above(highest) AS e
+                            WHERE instaid.extract_timestamp(-9223372036854775808, e)
+                                  > clock_timestamp() + interval '1 year')) END;
     END IF;
 
     -- First the default, which need not fit the new type, and then the sequence of a serial
@@ -1494,8 +1950,11 @@ BEGIN
     FROM pg_class AS t JOIN pg_class AS c ON c.relnamespace = t.relnamespace
                             AND c.relowner = t.relowner AND c.relkind IN ('r', 'p')
          JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND a.attinhcount = 0
+         JOIN pg_type AS y ON y.oid = a.atttypid
     WHERE t.oid = table_name AND (c.oid, a.attnum) <> (t.oid, main.attnum)
-      AND a.atttypid = ANY ('{integer,smallint,integer[],smallint[]}'::regtype[])
+      -- a domain has the output function of its base type
+      AND (y.typoutput IN ('int2out'::regproc, 'int4out'::regproc)
+           OR a.atttypid = ANY ('{integer[],smallint[]}'::regtype[]))
       AND EXISTS (
           SELECT FROM unnest('{$,s$,es$,ies$}'::text[], '{"","","",y}'::text[]) AS e (plural, one)
                CROSS JOIN LATERAL concat('_', regexp_replace(t.relname, e.plural, e.one), '_id')
@@ -1508,6 +1967,15 @@ BEGIN
             table_name USING DETAIL = format('They are %s.', unreferenced),
             HINT = 'Widen those that will hold its IDs, or give them foreign keys first.';
     END IF;
+    grants := ARRAY(SELECT g FROM instaid_adopt._missing_grants(
+                        table_name, shard.schema_name, shard.sequence) AS g);
+    IF grants <> '{}' AND EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = shard.declaration
+                                                             AND p.proowner <> main.owner) THEN
+        RAISE WARNING 'roles that can insert into % cannot take IDs of shard %', table_name,
+            shard.shard_id USING HINT = array_to_string(grants, '; ') || ';';
+        grants := '{}';
+    END IF;
+    statements := statements || grants;
     IF cardinality(statements) = 1 THEN
         RAISE NOTICE 'column % has the IDs of shard % already', main.name, shard.shard_id;
         RETURN;
@@ -1516,11 +1984,6 @@ BEGIN
     IF widening.sizes IS NOT NULL THEN
         RAISE NOTICE 'integer columns become bigint, which rewrites their tables'
             USING DETAIL = format('They are %s.', widening.sizes);
-    END IF;
-    grants := instaid_adopt._missing_grants(table_name, shard.schema_name, shard.sequence);
-    IF grants IS NOT NULL THEN
-        RAISE WARNING 'roles that can insert into % cannot take IDs of shard %', table_name,
-            shard.shard_id USING HINT = grants;
     END IF;
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;
@@ -1538,8 +2001,8 @@ COMMENT ON FUNCTION instaid_adopt.adopt_column IS 'make the next_id() of a shard
 
 -- Whatever role installs the extension, its objects belong to the owner of its schema, but for the
 -- node's sequence: with mere rights on it, the owner of the database could not restore its grants.
--- Whatever default privileges grant, others have the rights that PostgreSQL itself gives to all,
--- and can use the schema, and read the views and the position of the node's sequence.
+-- Whatever default privileges grant or revoke, others have the rights that PostgreSQL itself gives
+-- to all, and can use the schema, and read the views and the position of the node's sequence.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace
@@ -1555,7 +2018,8 @@ BEGIN
                CASE i.identity WHEN 'instaid.node_id_seq' THEN 'pg_database_owner'::regrole
                                ELSE schema_owner END AS owner,
                CASE WHEN i.type IN ('view', 'sequence') THEN 'SELECT'
-                    WHEN i.type = 'schema' THEN 'USAGE' END AS right_of_all
+                    WHEN i.type IN ('schema', 'language', 'type') THEN 'USAGE'
+                    WHEN i.type IN ('function', 'procedure') THEN 'EXECUTE' END AS right_of_all
         FROM pg_extension AS e
              JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass
                                 AND d.refobjid = e.oid AND d.deptype = 'e'

@@ -39,7 +39,8 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
               SELECT NULL, false, l.sequence, 1, instaid.default_epoch(), i.last, i.is_read,
                      l.owner, NULL
               FROM instaid._lone_sequences AS l CROSS JOIN LATERAL instaid._position(
-                       l.sequence, 0, instaid.default_epoch()) AS i) AS p JOIN pg_class AS c ON c.oid = p.sequence
+                       l.sequence, 0, instaid.default_epoch()) AS i) AS p
+             JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         ORDER BY p.schema_name, p.place, c.relname
     LOOP

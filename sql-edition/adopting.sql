@@ -69,6 +69,24 @@ BEGIN
     END IF;
 END $$;
 
+-- The command that puts a next_id() of a shard in the place of this function.
+CREATE FUNCTION instaid_adopt._next_id_command(schema_name text, function oid, sequence regclass)
+    RETURNS text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('CREATE OR REPLACE FUNCTION %1$I.next_id(%2$s) RETURNS bigint LANGUAGE sql'
+                  ' VOLATILE PARALLEL UNSAFE %3$s RETURN %1$I.next_id(%4$L::regclass)',
+                  schema_name, pg_get_function_arguments(p.oid),
+                  CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, sequence)
+    FROM pg_proc AS p WHERE p.oid = function
+$$;
+
+-- Wait for all who have used the sequence of a shard.
+CREATE FUNCTION instaid_adopt._hold_position(schema_name text, sequence regclass) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._lock_shard(schema_name, 'adopt_shard');
+END $$;
+
 -- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
 -- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
 -- ALTER SEQUENCE waits for all who have used the sequence, and keeps others out.
@@ -89,13 +107,7 @@ BEGIN
                          instaid_sql._max_sequence(), epoch);
     PERFORM instaid_sql._declare(schema_name, shard_id, epoch_ms, sequence, adopted => true);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
-    EXECUTE (
-        SELECT format('CREATE OR REPLACE FUNCTION %1$I.next_id(%2$s) RETURNS bigint'
-                      ' LANGUAGE sql VOLATILE PARALLEL UNSAFE %3$s'
-                      ' RETURN %1$I.next_id(%4$L::regclass)',
-                      schema_name, pg_get_function_arguments(p.oid),
-                      CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, sequence)
-        FROM pg_proc AS p WHERE p.oid = adopted);
+    EXECUTE instaid_adopt._next_id_command(schema_name, adopted, sequence);
     -- Who could take values of the sequence for the published function can take IDs.
     SELECT instaid._others_with('U%', c.relacl, c.relowner),
            instaid._others_with('UPDATE', c.relacl, c.relowner) IS NULL
@@ -113,18 +125,9 @@ BEGIN
     END IF;
 END $$;
 
--- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
-CREATE FUNCTION instaid_adopt._missing_rights(role oid, schema_name text,
-                                              sequence regclass) RETURNS SETOF text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('EXECUTE ON FUNCTION %I.next_id(%s)', schema_name,
-                  pg_get_function_identity_arguments(p.oid))
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace AND n.nspname = schema_name
-    WHERE p.proname = 'next_id' AND NOT has_function_privilege(role, p.oid, 'EXECUTE')
-    ORDER BY p.pronargs
-$$;
-
 \ir ../adopt/copies.sql
+
+\ir ../adopt/evidence.sql
 
 \ir ../adopt/adopt_shard.sql
 

@@ -187,7 +187,7 @@ like($move_said, qr/\A[^\n]*ERROR:[^\n]*\n[^\n]*insta1\..*
 is($node->safe_psql('m', q{SELECT object FROM instaid.audit()
 	WHERE code = 'sql_edition_shard'; DROP SCHEMA insta1, insta2 CASCADE}), "insta1\ninsta2",
 	'... which are left, and audit() names them');
-my $cure = 'Move it with sql-edition/to_extension.sql of that edition.';
+my $cure = '-- Move it with sql-edition/to_extension.sql of that edition.';
 is($node->safe_psql('m', q{
 	SELECT object, cure FROM audited WHERE code = 'sql_edition_shard' ORDER BY 1}),
 	join("\n", map { "insta$_|$cure" } 1, 2, 5, 6, 7),
