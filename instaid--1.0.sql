@@ -1,4 +1,4 @@
-/* instaid--1.0.sql */
+/* instaid--1.0.sql, which "make script" assembles: do not edit it */
 
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
@@ -146,7 +146,7 @@ CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
 
 ---- The layout of an ID ----
 
--- The largest shard ID, as src/ids/layout.h defines it.
+-- The largest shard ID, as src/layout.h defines it.
 CREATE FUNCTION instaid._max_shard_id() RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_shard_id';
 
@@ -257,13 +257,15 @@ CREATE FUNCTION instaid.id_send(instaid.id) RETURNS bytea
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
 COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
 
--- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.
+-- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.  A bigint
+-- becomes an instaid.id only by assignment: if both casts were implicit, the order of operands
+-- would decide which of the two types an expression has.
 CREATE TYPE instaid.id (INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE = instaid.id_recv,
                         SEND = instaid.id_send, LIKE = pg_catalog.int8, CATEGORY = 'N');
 COMMENT ON TYPE instaid.id IS 'a bigint that is a string in JSON: JavaScript does not round it';
 
 CREATE CAST (instaid.id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
-CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS ASSIGNMENT;
 
 -- pg_upgrade would refuse casts with functions of pg_catalog: it creates them before those above.
 CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
@@ -531,7 +533,7 @@ CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT last_value bigint
 
 ---- Shards ----
 
--- A shard is declared by functions in the language instaid: see src/ids/declaration.c.
+-- A shard is declared by functions in the language instaid: see src/declaration.c.
 CREATE FUNCTION instaid._call_handler() RETURNS language_handler
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_call_handler';
 
@@ -620,6 +622,7 @@ BEGIN ATOMIC
     GROUP BY u.oid ORDER BY min(u.place), u.oid;
 END;
 
+-- For superusers, too: it reads declarations and sequences, and runs no code of their owners.
 CREATE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
            instaid.extract_timestamp(i.last_id, s.epoch) AS last_issued_at,
@@ -836,10 +839,12 @@ BEGIN
             DETAIL = CASE WHEN conflict.taken_by = 'instaid'
                           THEN 'It is the setting instaid.node_shard_id of this server. '
                           ELSE '' END || 'The two shards would issue the same IDs.',
-            HINT = COALESCE(format('Shard ID %s is free in this database',
-                                   instaid._free_shard_id(false)), 'No shard ID is free')
-                   || '; instaid.shards lists those that are taken. A copy'
-                   ' that is not adopted can use others.';
+            -- format() of a null is not null
+            HINT = COALESCE('Shard ID ' || instaid._free_shard_id(false)
+                            || ' is free in this database; instaid.shards lists those that are'
+                               ' taken. A copy that is not adopted can use others.',
+                            'No shard ID is free in this database: drop a shard that nothing'
+                            ' uses. instaid.shards lists them.');
     END IF;
 
     IF expires_at < clock_timestamp() + interval '5 years' THEN
@@ -983,6 +988,7 @@ COMMENT ON FUNCTION instaid.settled_id IS 'an ID of a shard, or of a sequence of
 
 ---- Moving and protecting shards ----
 
+-- For superusers, too: it sets the page of a sequence, by its OID, and runs no code.
 CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_advance_past';
 COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above this one, '
@@ -1011,7 +1017,8 @@ BEGIN
     END IF;
 END $$;
 
--- Let the sequences of a shard end where they stand, or go on.
+-- Let the sequences of a shard end where they stand, or go on.  For superusers, too: it locks and
+-- alters sequences only, which runs no code of their owners.
 -- The lock waits for all transactions that have taken IDs.  The declared sequence comes first: all
 -- who use another one have locked it, too.  Each is looked up when the lock of the one before is
 -- there: by then, the schema can have another name, and the declaration another sequence.
@@ -1086,6 +1093,7 @@ END;
 
 -- Names are literals, in the encoding that a statement sets; freeze_shard() needs READ COMMITTED.
 -- The script ends where a role that its user need not trust could have made the functions.
+-- For superusers, too: it reads catalogs and sequences, and runs no code of their owners.
 CREATE FUNCTION instaid.dump_positions() RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
@@ -1122,7 +1130,8 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
               SELECT NULL, false, l.sequence, 1, instaid.default_epoch(), i.last, i.is_read,
                      l.owner, NULL
               FROM instaid._lone_sequences AS l CROSS JOIN LATERAL instaid._position(
-                       l.sequence, 0, instaid.default_epoch()) AS i) AS p JOIN pg_class AS c ON c.oid = p.sequence
+                       l.sequence, 0, instaid.default_epoch()) AS i) AS p
+             JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         ORDER BY p.schema_name, p.place, c.relname
     LOOP
@@ -1147,6 +1156,7 @@ COMMENT ON FUNCTION instaid.dump_positions IS 'statements that let shards of ano
 'state of this database go on above those of this one, and freeze the shards that are frozen here';
 
 -- Only warnings: neither an error nor another's lock keeps psql from running the next statement.
+-- For superusers, too: it alters sequences only, which runs no code of their owners.
 CREATE FUNCTION instaid.restore_position(
     sequence_name text, last bigint, epoch timestamptz DEFAULT NULL,
     shard text DEFAULT NULL, frozen boolean DEFAULT false) RETURNS void
@@ -1196,10 +1206,12 @@ CREATE FUNCTION instaid._drift_limit() RETURNS double precision
 
 -- Any role can declare a shard, also with a sequence that it may not use, or with another
 -- relation: this counts for nothing.  A shard that can issue IDs hides only those of its owner.
+-- For superusers, too: as shards, it runs no code of their owners.
 CREATE VIEW instaid.metrics_by_owner AS
     SELECT pg_catalog.pg_get_userbyid(s.owner) AS owner, s.shards, s.frozen_shards, s.unreadable,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
-           CASE WHEN s.age < 0 THEN s.newest_shard END AS drift_shard, instaid._drift_limit() AS drift_limit_seconds,
+           CASE WHEN s.age < 0 THEN s.newest_shard END AS drift_shard,
+           instaid._drift_limit() AS drift_limit_seconds,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
            EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
                AS expiry_seconds, s.expiry_shard
@@ -1252,8 +1264,8 @@ COMMENT ON VIEW instaid.metrics IS 'one row for a monitoring system; it leaves o
 --
 -- - It runs nothing that a user wrote, waits for no lock, and does not fail.  What is parsed is
 --   not deparsed: that can lock a table, and fails if it is nested deeply.  What is very long is
---   not read.  regclass and regprocedure are not used for names: they look at all other objects of
---   the name.
+--   not read, nor what is very much of one role.  regclass and regprocedure are not used for
+--   names: they look at all other objects of the name.
 -- - A cure that is SQL runs nothing of another role, and names no function that another role can
 --   replace.  Where PostgreSQL itself runs an owner's code with the caller's rights, such as a
 --   CHECK during ALTER COLUMN TYPE, the cure is left to the owner.
@@ -1271,6 +1283,37 @@ CREATE VIEW instaid._defaults AS
          LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
          LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE c.relpersistence <> 't';
+
+-- What names the role in a cure that nobody else can run; empty for the caller itself.  It cannot
+-- end the comment.
+CREATE FUNCTION instaid._as_role(owner oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN CASE WHEN pg_get_userbyid(owner) = current_user THEN ''
+                ELSE format('/* as role %s: */ ', translate(
+                         quote_ident(pg_get_userbyid(owner)), '*/', '__')) END;
+
+-- The functions with nextval() in their text, and whether it is read: of each owner, the shortest
+-- ones up to a limit.  The work is for quotes and comments above all, some 10 us for each: two
+-- seconds at most.  8,192 copies are half the limit.  octet_length() does not decompress a text.
+CREATE VIEW instaid._sources AS
+    SELECT f.oid, f.owner, f.prosrc AS text, f.is_short
+           AND sum(f.work) OVER (PARTITION BY f.owner ORDER BY f.work, f.oid) <= 200000 AS is_read
+    FROM (SELECT p.oid, p.owner, p.prosrc, p.bytes <= 30000000 AS is_short,
+                 CASE WHEN p.bytes <= 30000000
+                      THEN length(p.prosrc) / 100
+                           + length(p.prosrc) - length(translate(p.prosrc, '''-/$', ''))
+                 END AS work
+          FROM (SELECT p.oid, p.proowner AS owner, p.prosrc,
+                       sum(octet_length(p.prosrc)) OVER (
+                           PARTITION BY p.proowner ORDER BY octet_length(p.prosrc), p.oid) AS bytes
+                FROM pg_proc AS p
+                WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
+                                             WHERE l.lanname IN ('sql', 'plpgsql')))
+                  AND octet_length(p.prosrc) < 100000) AS p
+          WHERE CASE WHEN p.bytes <= 30000000
+                     THEN strpos(p.prosrc, 'instaid_sql._') = 0
+                          AND p.prosrc ~* $re$\mnextval\M$re$
+                     ELSE true END) AS f;
 
 -- Copies of the published function: all, or those in schemas LIKE a pattern that belong to a role,
 -- or to roles that it is a member of.  Texts of other owners are not read.
@@ -1290,18 +1333,14 @@ BEGIN ATOMIC
           -- neither the SQL edition, of which this can be another version, nor PostgreSQL
           AND n.nspname !~ '^(pg_|information_schema$|instaid(_sql|_adopt|$))'),
     source AS MATERIALIZED (
-        SELECT p.oid, regexp_replace(p.prosrc, $re$(?x)
+        SELECT p.oid, regexp_replace(p.text, $re$(?x)
                    \mE(') (?:[^'\\]|\\.)* '? | (') [^']* '? | --[^\n\r]*
                    | /\*(?:[^*]|\*+[^*/])*(?:\*+/)? | \$\w*\$ .* \$\w*\$$re$,
                    $re$\1\2 $re$, 'gi') AS code
-        FROM pg_proc AS p
-        WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
-                                     WHERE l.lanname IN ('sql', 'plpgsql')))
-          AND CASE WHEN p.pronamespace = ANY (ARRAY(SELECT s.oid FROM place AS s))
-                        AND (member IS NULL OR pg_has_role(member, p.proowner, 'MEMBER'))
-                        AND octet_length(p.prosrc) < 100000
-                   THEN strpos(p.prosrc, 'instaid_sql._') = 0 AND p.prosrc ~* $re$\mnextval\M$re$
-              END),
+        FROM instaid._sources AS p JOIN pg_proc AS f ON f.oid = p.oid
+        -- of the owner, by which the limit counts: PostgreSQL reads no text of others
+        WHERE p.is_read AND (member IS NULL OR pg_has_role(member, p.owner, 'MEMBER'))
+          AND f.pronamespace IN (SELECT s.oid FROM place AS s)),
     -- What is parsed, and depends on a sequence.  pg_depend has no functions and operators of
     -- pg_catalog.
     parsed AS (
@@ -1406,7 +1445,9 @@ CREATE VIEW instaid._lone_sequences AS
 CREATE VIEW instaid._audited_sequences AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     SELECT u.sequence, format('%I.%I', n.nspname, c.relname) AS name, u.frozen,
-           q.seqmax < instaid._max_tick() AS is_frozen, t.problem AS fault, t.cure,
+           q.seqmax < instaid._max_tick() AS is_frozen, t.problem AS fault,
+           -- it can be words
+           CASE WHEN t.cure LIKE 'ALTER SEQUENCE %' THEN t.cure ELSE '-- ' || t.cure END AS cure,
            t.issued_at - clock_timestamp() AS ahead,
            -- metrics.drift_limit_seconds; _list_shards() has loaded what defines the setting
            current_setting('instaid.max_drift', true)::interval + interval '1064 ms'
@@ -1429,11 +1470,34 @@ CREATE VIEW instaid._audited_sequences AS
          JOIN pg_sequence AS q ON q.seqrelid = u.sequence
          CROSS JOIN LATERAL instaid._sequence_state(u.sequence) AS t;
 
+-- The statements that give a shard a sequence of its own, above the IDs of the one that it has.
+-- The one in its schema with the name of that one can have issued IDs before.
+CREATE FUNCTION instaid._own_sequence(schema_name text, shard_id integer, epoch timestamptz,
+                                      sequence oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT concat(CASE WHEN o.oid IS NULL THEN format('CREATE SEQUENCE %s; ', r.own) END,
+                format('SELECT pg_catalog.setval(%1$L, GREATEST(pg_catalog.'
+                       'pg_sequence_last_value(%2$L), pg_catalog.pg_sequence_last_value(%1$L)));'
+                       ' CREATE OR REPLACE FUNCTION %3$I.next_ids(count integer, sequence regclass'
+                       ' DEFAULT %1$L) RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1'
+                       ' AS %4$L; -- As the owner of the shard.', r.own, r.other, schema_name,
+                       format('shard %s, epoch %s', shard_id,
+                              (extract(epoch FROM epoch) * 1000)::bigint)))
+            FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+                 CROSS JOIN LATERAL (SELECT format('%I.%I', schema_name, c.relname),
+                                            format('%I.%I', n.nspname, c.relname))
+                      AS r (own, other)
+                 LEFT JOIN pg_class AS o ON o.relname = c.relname AND o.relkind = 'S'
+                      AND o.relnamespace = (SELECT i.oid FROM pg_namespace AS i
+                                            WHERE i.nspname = schema_name)
+            WHERE c.oid = sequence AND c.relkind = 'S' AND n.nspname <> schema_name);
+
 -- What comes before a call of instaid_adopt, if it is missing
 CREATE FUNCTION instaid._before_adopting() RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-    RETURN CASE WHEN to_regnamespace('instaid_adopt') IS NULL
-                THEN 'CREATE EXTENSION instaid_adopt; ' ELSE '' END;
+    -- any role could create the schema
+    RETURN CASE WHEN NOT EXISTS (SELECT FROM pg_extension AS e WHERE e.extname = 'instaid_adopt')
+                THEN 'CREATE EXTENSION IF NOT EXISTS instaid_adopt; ' ELSE '' END;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard
 CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
@@ -1454,10 +1518,10 @@ END;
 -- Findings with C, and about the SQL edition
 CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     SELECT o.code, 'error', f.signature, o.problem,
-           CASE o.code WHEN 'shard_function_name' THEN 'Give it this name, or drop it.'
+           CASE o.code WHEN 'shard_function_name' THEN '-- Give it this name, or drop it.'
                 WHEN 'shard_function_attributes'
                 THEN format('ALTER FUNCTION %s VOLATILE STRICT PARALLEL UNSAFE;', f.signature)
-                ELSE 'Let it be as instaid.create_shard() creates it;'
+                ELSE '-- Let it be as instaid.create_shard() creates it;'
                      ' ALTER FUNCTION or a DROP has changed that.' END
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
@@ -1468,8 +1532,8 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     UNION ALL
     -- It was dropped, with CASCADE also from defaults.  A renamed one is found above.
     SELECT 'no_next_id', 'error', s.name, 'has no function next_id()',
-           format('Let its owner run: CREATE FUNCTION %s.next_id() RETURNS bigint LANGUAGE instaid'
-                  ' STRICT COST 1 AS ''as next_ids(integer, regclass)''; -- Then set the'
+           format('CREATE FUNCTION %s.next_id() RETURNS bigint LANGUAGE instaid STRICT COST 1 AS'
+                  ' ''as next_ids(integer, regclass)''; -- As the owner of the shard. Then set the'
                   ' defaults again.', s.name)
     FROM instaid._audited_shards AS s
     WHERE NOT EXISTS (SELECT FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
@@ -1477,10 +1541,30 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
                         AND (p.proname = 'next_id'
                              OR l.lanname = 'instaid' AND p.proowner = s.owner))
     UNION ALL
+    -- It was not created by create_shard().
+    SELECT 'future_epoch', 'error', s.name,
+           format('its epoch, %s, is in the future: next_id() fails', s.epoch),
+           '-- Declare it with an epoch of the past, as instaid.create_shard() does.'
+    FROM instaid._audited_shards AS s WHERE s.epoch > now()
+    UNION ALL
+    -- DROP FUNCTION next_ids(...) CASCADE drops the shard's functions and the defaults of columns,
+    -- and leaves a sequence with the COMMENT of a shard.
+    SELECT 'lost_shard', 'error', format('%I.%I', n.nspname, c.relname),
+           'is left of a shard: its functions were dropped, and the defaults of columns with them',
+           '-- If its tables need IDs, call instaid.create_shard() with the shard ID and epoch'
+           ' that it had, and another sequence_name, and adopt_column() for each. Then drop it.'
+    FROM pg_description AS d JOIN pg_class AS c ON c.oid = d.objoid AND c.relkind = 'S'
+         JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE d.classoid = 'pg_class'::regclass AND d.objsubid = 0
+      AND d.description = 'ticks: ms since 1970, and a count in each'
+      AND n.nspname <> 'instaid'
+      AND NOT EXISTS (SELECT FROM instaid._audited_shards AS s
+                      WHERE s.schema = c.relnamespace OR s.sequence = c.oid)
+    UNION ALL
     -- It is not frozen or watched, and its shard ID can be taken twice.
     SELECT 'sql_edition_shard', 'warning', quote_ident(n.nspname),
            'is a shard of the SQL edition, which instaid.shards does not show',
-           'Move it with sql-edition/to_extension.sql of that edition.'
+           '-- Move it with sql-edition/to_extension.sql of that edition.'
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND n.nspname !~ '^pg_'
       AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0
@@ -1488,12 +1572,8 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     -- pg_upgrade creates the members of an extension one by one: types first, and then casts.
     -- PostgreSQL notes no dependency of an expression on a cast.
     SELECT 'upgrade_order', 'warning', r.name,
-           'pg_upgrade creates it before the casts of instaid.id, and fails if it needs one',
-           format('INSERT INTO pg_catalog.pg_depend SELECT %L::pg_catalog.regclass,'
-                  ' %L::pg_catalog.regtype, 0, %L::pg_catalog.regclass, oid, 0, ''n'' FROM'
-                  ' pg_catalog.pg_cast WHERE %L::pg_catalog.regtype OPERATOR(pg_catalog.=) ANY'
-                  ' (ARRAY[castsource, casttarget]);', 'pg_catalog.pg_type', r.name,
-                  'pg_catalog.pg_cast', 'instaid.id')
+           'pg_upgrade creates ' || f.what || ' before the casts of instaid.id, and fails if it'
+           ' needs one', f.cure
     FROM (WITH RECURSIVE used_by (type, of_table) AS (
               SELECT 'instaid.id'::regtype::oid, false
               UNION
@@ -1508,21 +1588,44 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
          JOIN pg_type AS t ON t.oid = u.type JOIN pg_namespace AS n ON n.oid = t.typnamespace
          LEFT JOIN pg_class AS c ON c.oid = t.typrelid
          CROSS JOIN LATERAL format('%I.%I', n.nspname, t.typname) AS r (name)
-    WHERE n.nspname !~ '^pg_'
-      -- a range needs an operator class, and a row type what columns have
-      AND (t.typtype = 'r' OR u.of_table AND (t.typtype = 'd' OR c.relkind = 'c')
-           OR t.typtype = 'd' AND (t.typdefaultbin IS NOT NULL OR EXISTS (
-                  SELECT FROM pg_constraint AS k
-                  WHERE k.contypid = t.oid AND k.contype = 'c' AND k.convalidated)))
-      AND NOT EXISTS (SELECT FROM pg_depend AS d
-                      WHERE d.classid = 'pg_type'::regclass AND d.objid = t.oid
-                        AND d.refclassid = 'pg_cast'::regclass);
+         CROSS JOIN LATERAL (
+        -- The first statement prints what undoes the second one.  It does not run it: to add a
+        -- CHECK runs its owner's code.
+        SELECT format('its CHECK %I', k.conname),
+               format('SELECT pg_catalog.concat(%L, pg_catalog.pg_get_constraintdef(oid), '';'')'
+                      ' AS "after pg_upgrade" FROM pg_catalog.pg_constraint WHERE contypid'
+                      ' OPERATOR(pg_catalog.=) %L::pg_catalog.regtype AND conname'
+                      ' OPERATOR(pg_catalog.=) %L; ALTER DOMAIN %s DROP CONSTRAINT %I; -- Keep'
+                      ' what this prints, for the owner of the domain.',
+                      format('ALTER DOMAIN %s ADD CONSTRAINT %I ', r.name, k.conname), r.name,
+                      k.conname, r.name, k.conname)
+        FROM pg_constraint AS k
+        WHERE k.contypid = t.oid AND k.contype = 'c' AND k.convalidated
+        UNION ALL
+        SELECT 'its DEFAULT',
+               format('SELECT pg_catalog.concat(%L, pg_catalog.pg_get_expr(typdefaultbin, 0),'
+                      ' '';'') AS "after pg_upgrade" FROM pg_catalog.pg_type WHERE oid'
+                      ' OPERATOR(pg_catalog.=) %L::pg_catalog.regtype; ALTER DOMAIN %s DROP'
+                      ' DEFAULT; -- Keep what this prints, for the owner of the domain.',
+                      format('ALTER DOMAIN %s SET DEFAULT ', r.name), r.name, r.name)
+        WHERE t.typtype = 'd' AND t.typdefaultbin IS NOT NULL
+        UNION ALL
+        -- it needs an operator class
+        SELECT 'it', '-- Use a range of bigint instead.' WHERE t.typtype = 'r'
+        UNION ALL
+        -- a row type needs what columns have
+        SELECT 'it', '-- Use bigint in the rows that it is made of, or drop it before pg_upgrade,'
+                     ' and create it again afterwards.'
+        WHERE u.of_table AND (t.typtype = 'd' OR c.relkind = 'c')) AS f (what, cure)
+    WHERE n.nspname !~ '^pg_';
 
 ---- Findings of audit() ----
 
 -- A finding is an error if IDs repeat, name a wrong shard, or are refused now; a warning if that
--- will happen, or if a guarantee is weaker.  A test finds codes by the severity beside them.  What
--- follows a statement in a cure is a comment, without names: a name can have lines.
+-- will happen, or if a guarantee is weaker.  A test finds codes by the severity beside them.
+--
+-- A cure is SQL: statements, and then a comment, or only a comment.  A comment contains no names,
+-- since a name can have lines.  A cure can be sent as one query: what commits stands alone.
 
 -- Copies of the published function, shards, and roles that could plant functions
 CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
@@ -1530,13 +1633,16 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
-           CASE WHEN p.oid IS NULL
-                THEN concat('Let the owner of the schema run: ', c.before,
+           CASE WHEN c.free IS NULL AND NOT c.is_shard
+                THEN '-- No shard ID is free in this database. Drop a shard that nothing uses.'
+                WHEN p.oid IS NULL
+                THEN concat(c.before,
                             CASE WHEN NOT c.is_shard
                                  THEN format('SELECT instaid.create_shard(%L, %s, sequence_name =>'
                                              ' ''shard_id_seq''); ', n.nspname, c.free) END,
-                            format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);',
-                                   d.table_name, (parse_ident(d.column_name))[1]))
+                            format('SELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the'
+                                   ' owner of the schema.', d.table_name,
+                                   (parse_ident(d.column_name))[1]))
                 WHEN p.proretset OR p.prorettype NOT IN ('bigint'::regtype, 'text'::regtype,
                                                          'varchar'::regtype)
                      -- a text that is no number, or an argument that could be a sequence
@@ -1545,39 +1651,56 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                      OR p.proname = 'next_id' AND p.pronargs > p.pronargdefaults
                         AND p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype,
                                                  'regclass'::regtype)
-                THEN 'Write it anew, under another name if it is next_id(), so that it calls'
+                THEN '-- Write it anew, under another name if it is next_id(), so that it calls'
                      ' next_id() of a shard.'
+                -- beside next_id() of the SQL edition, which has an argument with a default
+                WHEN c.is_shard AND p.proname = 'next_id' AND p.pronargs = 0 AND EXISTS (
+                         SELECT FROM pg_proc AS o
+                         WHERE o.pronamespace = c.schema AND o.proname = 'next_id'
+                           AND o.pronargs = 1 AND o.pronargdefaults = 1)
+                THEN format('DROP FUNCTION %s; -- If it is the default of columns, rename it'
+                            ' first, and give them another one with adopt_column().', c.object)
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
                      OR c.is_shard
-                THEN format('%3$sSELECT instaid_adopt.replace_copy(%1$L%2$s); If nothing calls it:'
-                            ' DROP FUNCTION %1$s;', c.object,
+                THEN format('%sSELECT instaid_adopt.replace_copy(%L%s); -- If nothing calls it,'
+                            ' drop it instead.', c.before, c.object,
                             -- it keeps the number of IDs in the published layout
                             CASE WHEN NOT c.is_shard AND p.prosrc !~ '<<\s*23\M'
                                  THEN format(', %s /* a number that is free on all your servers */',
-                                             c.free) END, c.before)
+                                             c.free) END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
-                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; %sCALL'
-                            ' instaid_adopt.adopt_shards(); -- Defaults follow it.', c.object,
-                            c.before)
+                THEN format('%sALTER FUNCTION %s RENAME TO old_next_id; SELECT'
+                            ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.', c.before,
+                            c.object, n.nspname)
                 WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
-                THEN format('Read its text, and give the function and its sequence to role %s.'
-                            ' Then: %sCALL instaid_adopt.adopt_shards();',
-                            instaid._ruler(n.nspowner), c.before)
+                THEN '-- Read its text. If it is right, give the function and its sequence to the'
+                     ' owner of the schema, and then call adopt_shards() as this role.'
                 WHEN f.proowner <> p.proowner
-                THEN format('ALTER ROUTINE %I.next_id() RENAME TO old_next_id; %sCALL'
-                            ' instaid_adopt.adopt_shards(); -- Defaults follow it.', n.nspname,
-                            c.before)
-                ELSE c.before || 'CALL instaid_adopt.adopt_shards(); -- It says what to do with a'
-                     ' copy that it leaves. If the function has %%, write % first.' END
-    -- a number of its own for each schema
-    FROM (SELECT c.*, instaid._free_shard_id(true) + 1 - dense_rank() OVER (ORDER BY c.schema)
-                      AS free, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard,
-                 instaid._before_adopting() AS before
+                THEN format('%sALTER ROUTINE %I.next_id() RENAME TO old_next_id; %sSELECT'
+                            ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.',
+                            instaid._as_role(f.proowner), n.nspname, c.before, n.nspname)
+                ELSE CASE c.before WHEN '' THEN 'CALL instaid_adopt.adopt_shards();'
+                          ELSE format('%sSELECT instaid_adopt.adopt_shard(%L);', c.before,
+                                      n.nspname) END
+                     || ' -- If the function has %%, write % first.' END
+    -- a number of its own for each schema, from the largest one down
+    FROM (SELECT c.*, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard,
+                 instaid._as_role(c.owner) || instaid._before_adopting() AS before,
+                 (SELECT array_agg(n ORDER BY n DESC)
+                  FROM generate_series(0, instaid._max_shard_id()) AS n
+                  WHERE n NOT IN (SELECT s.shard_id FROM shard AS s))[
+                     dense_rank() OVER (ORDER BY c.schema)] AS free
           FROM instaid._copies() AS c) AS c
          JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
          LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', '')
          LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
+    UNION ALL
+    SELECT 'unread_functions', 'warning', quote_ident(pg_get_userbyid(u.owner)),
+           'has so much text in functions that not all of it was searched for copies of the'
+           ' published function',
+           '-- Look for nextval() in its longest functions, or drop those that nothing uses.'
+    FROM instaid._sources AS u WHERE NOT u.is_read GROUP BY u.owner
     UNION ALL
     SELECT f.code, f.severity, s.name, f.problem, f.cure
     FROM (SELECT s.*, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS twin,
@@ -1595,11 +1718,11 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
         ('shard_id_twice', 'error',
          s.twin IS NOT NULL AND (s.live > 1 OR s.live = 1 AND s.twin_has_other_epoch),
          format('shard ID %s is also that of schema %s', s.shard_id, s.twin),
-         'Give one that is not frozen another shard ID, with instaid.renumber_shard() or, for'
+         '-- Give one that is not frozen another shard ID, with instaid.renumber_shard() or, for'
          ' schema instaid, the setting instaid.node_shard_id.'),
         ('two_epochs', 'error', s.has_two_epochs,
          'its sequence serves a shard of another epoch, too: their IDs repeat',
-         'Let its tables use a shard with a sequence of its own.'),
+         '-- Let its tables use a shard with a sequence of its own.'),
         -- pg_dump -n leaves it behind, or that role can set it back.  The node's belongs to
         -- pg_database_owner.
         ('foreign_sequence', 'warning',
@@ -1618,14 +1741,16 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                                    s.name))
                 -- who owns its schema can drop it
                 WHEN n.oid = s.schema AND n.nspowner = s.owner
-                THEN format('If only this shard uses it: ALTER SEQUENCE %I.%I OWNER TO %I;',
+                THEN format('ALTER SEQUENCE %I.%I OWNER TO %I; -- If only this shard uses it.',
                             n.nspname, c.relname, pg_get_userbyid(s.owner))
-                ELSE 'Let its tables use a shard with a sequence of its own.' END),
+                ELSE COALESCE(instaid._own_sequence(s.schema_name, s.shard_id, s.epoch,
+                                                    s.sequence),
+                              '-- Let its tables use a shard with a sequence of its own.') END),
         -- large tables need long to move to another shard
         ('shard_ends', CASE WHEN s.expires_at < now() THEN 'error' ELSE 'warning' END,
          NOT s.frozen AND s.expires_at < now() + interval '5 years',
          format('its IDs end at %s', s.expires_at),
-         'Let its tables use another shard, with a later epoch. Then freeze this one.'))
+         '-- Let its tables use another shard, with a later epoch. Then freeze this one.'))
         AS f (code, severity, applies, problem, cure) WHERE f.applies
     UNION ALL
     -- Calls by name, new defaults, and restored ones find it, or are ambiguous.
@@ -1633,8 +1758,7 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
            format('%s.%I(%s)', s.name, p.proname, oidvectortypes(p.proargtypes)),
            format('role %I has put it into the schema of a shard: calls of %s() can fail, or find'
                   ' it', o.rolname, p.proname),
-           format('DROP ROUTINE %s.%I(%s); -- Also revoke CREATE on the schema.', s.name,
-                  p.proname, oidvectortypes(p.proargtypes))
+           format('DROP ROUTINE %s.%I(%s);', s.name, p.proname, oidvectortypes(p.proargtypes))
     FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
          JOIN pg_proc AS p ON p.pronamespace = s.schema AND p.proname IN ('next_id', 'next_ids')
          JOIN pg_roles AS o ON o.oid = p.proowner
@@ -1669,7 +1793,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- their values, which ANALYZE has noted: IDs of a shard have all the same bits in the middle.
     -- These are the columns that can be such.
     bare AS MATERIALIZED (
-        SELECT n.nspname AS schema_name, c.relname AS table_name, a.attname AS column_name
+        SELECT n.nspname AS schema_name, c.relname AS table_name, a.attname AS column_name,
+               c.relowner AS owner
         FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
@@ -1686,50 +1811,64 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- bounds, as those of a domain.
     parted AS MATERIALIZED (
         SELECT i.name, i.relid, i.table_name, r.*,
-               format('Create partitions from the end of the last one on, with'
-                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or let its'
-                      ' owner create a default one.', i.table_name, s.epoch) AS cure
+               -- one up to the next partition, or a year of them
+               (SELECT format('%sSELECT * FROM instaid.create_partitions(%L, %L, %L, %L, %L); --'
+                              ' Another step will do, too.', instaid._as_role(i.owner),
+                              i.table_name, t.since,
+                              COALESCE(r.begins_at, t.since + interval '1 year'),
+                              -- without days, which daylight saving time changes
+                              COALESCE(make_interval(secs => extract(
+                                           epoch FROM r.begins_at - t.since)::float8),
+                                       '1 month'), s.epoch)
+                FROM (SELECT CASE WHEN r.takes_now THEN r.ends_at
+                                  ELSE GREATEST(date_trunc('month', now()), r.ended_at) END)
+                     AS t (since)) AS cure
         FROM id_column AS i JOIN shard AS s ON s.schema = i.maker
              JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
              CROSS JOIN LATERAL (
-            SELECT bool_or((l.first_id <= n.id) IS NOT FALSE
-                           AND (l.end_id > n.id) IS NOT FALSE) AS takes_now,
+            SELECT bool_or(l.is_now) AS takes_now,
+                   COALESCE(bool_or(l.is_now) FILTER (WHERE l.from_time IS NOT NULL), false)
+                       AS has_range_of_now,
                    bool_or(l.end_id IS NULL) AS is_open, max(l.to_time) AS ends_at,
-                   bool_and((l.end_id <= n.id) IS TRUE) FILTER (WHERE l.from_time IS NOT NULL)
-                       AS have_ended,
+                   -- the partitions before and after now
+                   max(l.to_time) FILTER (WHERE l.end_id <= l.now_id) AS ended_at,
+                   min(l.from_time) FILTER (WHERE l.first_id > l.now_id) AS begins_at,
                    -- numeric, because a bound can be any bigint
                    (array_agg(l.end_id::numeric - l.first_id ORDER BY l.end_id DESC))[1]
-                       > max(l.end_id)::numeric - min(n.id) AS is_short
-            FROM instaid.min_id(now(), s.epoch) AS n (id)
-                 CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS r
+                       > max(l.end_id)::numeric - min(l.now_id) AS is_short
+            FROM (SELECT l.*, n.id AS now_id, (l.first_id <= n.id) IS NOT FALSE
+                                          AND (l.end_id > n.id) IS NOT FALSE AS is_now
+                  FROM instaid.min_id(now(), s.epoch) AS n (id)
+                       CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS l)
+            AS r
         WHERE NOT s.frozen AND NOT i.is_partition AND p.partstrat = 'r' AND p.partnatts = 1)
     -- CREATE TABLE ... (LIKE template INCLUDING ALL) keeps the template's shard and its CHECK.
     -- Tables of a frozen shard can use another one, for example with a later epoch.
     SELECT 'foreign_default', 'error', i.name,
            concat(format('its default uses the shard in schema %I', n.nspname),
                   '; CHECK ' || k.names || ' reads the shard ID and can refuse another'),
-           concat(CASE WHEN k.names IS NOT NULL
-                       THEN 'First let the owner of the table drop that CHECK, or let it admit'
-                            ' this shard. Then: ' END,
-                  format('%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- It refuses what'
-                         ' others could replace.', instaid._before_adopting(), i.table_name,
+           concat(instaid._as_role(i.owner), k.drops, instaid._before_adopting(),
+                  format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);', i.table_name,
                          (parse_ident(i.column_name))[1]))
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
                                             ELSE i.sequence_schema END
          JOIN pg_namespace AS n ON n.oid = o.schema
          CROSS JOIN LATERAL (
-        SELECT string_agg(quote_ident(k.conname), ', ' ORDER BY k.conname)
+        SELECT string_agg(quote_ident(k.conname), ', ' ORDER BY k.conname),
+               string_agg(format('ALTER TABLE %s DROP CONSTRAINT %I; ', i.table_name, k.conname),
+                          '' ORDER BY k.conname)
         FROM pg_constraint AS k JOIN pg_depend AS d ON d.objid = k.oid
         WHERE k.conrelid = i.relid AND k.contype = 'c' AND i.attnum = ANY (k.conkey)
           AND d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_proc'::regclass
-          AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure) AS k (names)
+          AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure)
+             AS k (names, drops)
     WHERE o.schema <> i.schema AND NOT i.is_partition
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- It refuses what others'
-                  ' could replace.', instaid._before_adopting(), d.table_name,
+           format('%s%sSELECT * FROM instaid_adopt.adopt_column(%L, %L);',
+                  instaid._as_role(d.owner), instaid._before_adopting(), d.table_name,
                   (parse_ident(d.column_name))[1])
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
@@ -1742,7 +1881,7 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- Its code runs with the rights of all who insert.
     SELECT 'foreign_function', 'warning', i.name,
            format('role %s could replace the function of its default', r.names),
-           'Unless all who insert trust this role, let the column use a shard of the table''s'
+           '-- Unless all who insert trust this role, let the column use a shard of the table''s'
            ' owner, or of a superuser.'
     FROM id_column AS i CROSS JOIN LATERAL (
         SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(u.owner)), ', ')
@@ -1756,20 +1895,22 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
            string_agg(DISTINCT format('GRANT %s TO %s;', r, x.name), ' ')
     FROM id_column AS i JOIN shard AS s ON s.schema = i.maker AND NOT s.frozen
          JOIN pg_class AS c ON c.oid = i.relid AND c.relkind IN ('r', 'p')
-         JOIN pg_attribute AS a ON a.attrelid = c.oid
          CROSS JOIN LATERAL (
         SELECT DISTINCT x.grantee, CASE x.grantee WHEN 0 THEN 'PUBLIC'
                                    ELSE quote_ident(pg_get_userbyid(x.grantee)) END
-        FROM aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner)) || a.attacl) AS x
-        WHERE x.privilege_type = 'INSERT') AS x (role, name)
+        FROM pg_attribute AS a CROSS JOIN LATERAL aclexplode(
+                 COALESCE(c.relacl, acldefault('r', c.relowner)) || a.attacl) AS x
+        WHERE a.attrelid = c.oid AND x.privilege_type = 'INSERT') AS x (role, name)
          CROSS JOIN LATERAL instaid._missing_rights(x.role, s.schema_name, s.sequence) AS r
     WHERE i.sequence IS NULL AND NOT i.is_partition GROUP BY i.name, x.name
     UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           'Let its owner make it bigint: with instaid_adopt.adopt_column() on the column that takes'
-           ' the IDs, which also widens references, or, if no table of another role refers to it or'
-           ' inherits it, with ALTER TABLE. Both rewrite the table.'
+           concat('-- ', CASE WHEN pg_get_userbyid(c.relowner) = current_user THEN 'Make'
+                              ELSE 'As its owner, make' END, ' it bigint: with adopt_column() on'
+                  ' the column that takes the IDs, which also widens references, or, if no table'
+                  ' of another role refers to it or inherits it, with ALTER TABLE. Both rewrite'
+                  ' the table.')
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -1780,7 +1921,10 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     UNION ALL
     -- Only an index refuses an ID that was inserted by hand, or came twice in a restore.
     SELECT 'no_unique_index', 'warning', i.name, 'no unique index on the ID alone',
-           'Create one. If the table is partitioned, its ID must be the partition key.'
+           CASE i.relkind
+                WHEN 'r' THEN format('CREATE UNIQUE INDEX ON %s (%s); -- Writers wait for it,'
+                                     ' unless you add CONCURRENTLY.', i.table_name, i.column_name)
+                ELSE '-- Create one. The ID must be the partition key.' END
     FROM id_column AS i
     WHERE i.relkind IN ('r', 'p') AND NOT i.is_partition AND NOT EXISTS (
         SELECT FROM pg_index AS x WHERE x.indrelid = i.relid AND x.indisunique AND x.indisvalid
@@ -1790,9 +1934,9 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
            format('has IDs of shard %s, which this database does not have, in columns without'
                   ' default: %s', v.shard_id,
                   string_agg(DISTINCT format('%I.%I', b.table_name, b.column_name), ', ')),
-           format('If their shard was dropped, let the owner of the schema run: SELECT'
-                  ' instaid.create_shard(%L, %s); %s -- Pass the epoch that it had, if it is not'
-                  ' the default.', b.schema_name, v.shard_id,
+           format('%s%sSELECT instaid.create_shard(%L, %s); %s -- If their shard was dropped.'
+                  ' Pass the epoch that it had, if it is not the default.',
+                  instaid._as_role(b.owner), instaid._before_adopting(), b.schema_name, v.shard_id,
                   string_agg(DISTINCT format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);',
                                              format('%I.%I', b.schema_name, b.table_name),
                                              b.column_name), ' '))
@@ -1806,13 +1950,13 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
         HAVING count(*) >= 10 AND min(h.id) >= 1::bigint << 40
            AND count(DISTINCT instaid.extract_shard_id(h.id)) = 1) AS v (shard_id)
     WHERE NOT EXISTS (SELECT FROM shard AS s WHERE s.shard_id = v.shard_id)
-    GROUP BY b.schema_name, v.shard_id
+    GROUP BY b.schema_name, b.owner, v.shard_id
     UNION ALL
     -- A foreign key follows its table when this is renamed and becomes a partition of another.
     SELECT 'partition_reference', 'warning', format('%I.%I.%I', n.nspname, c.relname, f.conname),
            format('its foreign key refers to %I.%I alone, a partition of %s: it refuses the IDs of'
                   ' other partitions', o.nspname, t.relname, p.table_name),
-           format('Let its owner drop it, and add it again with REFERENCES %s.', p.table_name)
+           '-- As its owner, drop it, and add it again with a reference to the whole table.'
     FROM parted AS p JOIN pg_inherits AS h ON h.inhparent = p.relid
          JOIN pg_constraint AS f ON f.confrelid = h.inhrelid AND f.contype = 'f'
                                 AND f.conparentid = 0
@@ -1826,10 +1970,12 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
          'no partition takes the IDs of now: INSERT fails', p.cure),
         ('last_partition', 'warning', p.takes_now AND p.is_short AND NOT p.is_open,
          format('its last partition ends at %s, within its own length', p.ends_at), p.cure),
-        -- only when the others have ended: it keeps new ones from being created
-        ('default_partition', 'warning', p.takes_now AND p.have_ended,
-         format('its partitions ended at %s: rows go to the default partition', p.ends_at),
-         'Let its owner detach the default partition, create others, and insert its rows into'
+        -- From the first row on, it keeps a partition for the same time from being created.
+        ('default_partition', 'warning', p.takes_now AND NOT p.has_range_of_now,
+         CASE WHEN p.ended_at IS NULL THEN 'no other partition takes the IDs of now'
+              ELSE format('its partitions ended at %s', p.ended_at) END
+         || ': rows go to the default partition',
+         '-- As its owner, detach the default partition, create others, and insert its rows into'
          ' the table.'))
         AS f (code, severity, applies, problem, cure) WHERE f.applies;
 
@@ -1846,17 +1992,17 @@ CREATE VIEW instaid._sequence_findings (code, severity, object, problem, cure) A
          q.fault IS NULL AND q.frozen <> q.is_frozen,
          CASE WHEN q.frozen THEN 'is not frozen, but its shard is: nextval() still moves it'
               ELSE 'is frozen by a MAXVALUE, but its shard is not: next_id() fails' END,
-         'Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'),
+         '-- Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'),
         ('end_of_ids', 'error', q.fault IS NULL AND q.is_at_end AND NOT q.is_frozen,
          'has reached the last ID: next_id() fails',
-         format('If it was set too far by mistake: ALTER SEQUENCE %s RESTART;', q.name)),
+         format('ALTER SEQUENCE %s RESTART; -- If it was set too far by mistake.', q.name)),
         ('unlogged', 'warning', c.relpersistence = 'u',
          'is unlogged: it forgets its IDs in a crash',
          format('ALTER SEQUENCE %s SET LOGGED;', q.name)),
         -- The clock was set back.
         ('ahead_of_clock', 'warning', q.ahead > q.ahead_limit AND NOT q.is_at_end,
          format('its IDs are %s ahead of the clock, by more than %s', q.ahead, q.ahead_limit),
-         'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
+         '-- Set the server''s clock right, and wait until it has passed the time of these IDs. If'
          ' that takes too long, let the owner of the tables RESTART the sequence and give new IDs'
          ' to rows of the future, in one transaction.'),
         ('sequence_right', 'warning', r.names IS NOT NULL,
@@ -1869,17 +2015,22 @@ CREATE FUNCTION instaid.audit(OUT code text, OUT severity text, OUT object text,
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
-    -- one row for what more than 20 objects have in common
+    -- one row for what more than 20 objects have in common, whatever their cures
     SELECT f.code, f.severity, CASE WHEN f.count > 20
                THEN format('%s and %s others', f.object, f.count - 1) ELSE f.object END,
-           f.problem, f.cure
-    FROM (SELECT f.*, count(*) OVER w, row_number() OVER (w ORDER BY f.object COLLATE "C") AS place
+           f.problem, CASE WHEN f.count > 20 AND f.has_cures
+               -- after a comment
+               THEN format(E'%s\n-- This is for the first one. Then audit() has the next.', f.cure)
+               ELSE f.cure END
+    FROM (SELECT f.*, count(*) OVER w, row_number() OVER o AS place,
+                 min(f.cure) OVER w <> max(f.cure) OVER w AS has_cures
           FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
                 UNION TABLE instaid._sequence_findings
                 UNION TABLE instaid._edition_findings) AS f
-          WINDOW w AS (PARTITION BY f.code, f.severity, f.problem, f.cure)) AS f
+          WINDOW w AS (PARTITION BY f.code, f.severity, f.problem),
+                 o AS (w ORDER BY f.object COLLATE "C", f.cure COLLATE "C")) AS f
     WHERE f.count <= 20 OR f.place = 1
-    ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.code COLLATE "C";
+    ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.code COLLATE "C", f.cure COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs repeat or fail, or will do so';
 
@@ -2214,8 +2365,8 @@ COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs and clock
 
 -- Whatever role installs the extension, its objects belong to the owner of its schema, but for the
 -- node's sequence: with mere rights on it, the owner of the database could not restore its grants.
--- Whatever default privileges grant, others have the rights that PostgreSQL itself gives to all,
--- and can use the schema, and read the views and the position of the node's sequence.
+-- Whatever default privileges grant or revoke, others have the rights that PostgreSQL itself gives
+-- to all, and can use the schema, and read the views and the position of the node's sequence.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace
@@ -2231,7 +2382,8 @@ BEGIN
                CASE i.identity WHEN 'instaid.node_id_seq' THEN 'pg_database_owner'::regrole
                                ELSE schema_owner END AS owner,
                CASE WHEN i.type IN ('view', 'sequence') THEN 'SELECT'
-                    WHEN i.type = 'schema' THEN 'USAGE' END AS right_of_all
+                    WHEN i.type IN ('schema', 'language', 'type') THEN 'USAGE'
+                    WHEN i.type IN ('function', 'procedure') THEN 'EXECUTE' END AS right_of_all
         FROM pg_extension AS e
              JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass
                                 AND d.refobjid = e.oid AND d.deptype = 'e'

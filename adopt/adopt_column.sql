@@ -22,7 +22,10 @@ BEGIN ATOMIC
                -- default privileges give rights to a new view
                CASE WHEN c.relacl IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)
                     THEN COALESCE(c.relacl, acldefault('r', c.relowner)) END
-        FROM pg_identify_object(class, object, 0) AS i
+        FROM pg_identify_object(
+                 -- it fails for what is no class
+                 CASE WHEN class IN ('pg_class'::regclass, 'pg_rewrite'::regclass,
+                                     'pg_trigger'::regclass) THEN class END, object, 0) AS i
              LEFT JOIN pg_rewrite AS r ON class = 'pg_rewrite'::regclass AND r.oid = object
              LEFT JOIN pg_trigger AS t ON class = 'pg_trigger'::regclass AND t.oid = object
              LEFT JOIN pg_class AS c ON class = 'pg_class'::regclass AND c.oid = object),

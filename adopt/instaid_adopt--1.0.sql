@@ -1,4 +1,4 @@
-/* instaid_adopt--1.0.sql */
+/* instaid_adopt--1.0.sql, which "make script" assembles: do not edit it */
 
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid_adopt" to load this file. \quit
@@ -532,6 +532,9 @@ CREATE FUNCTION instaid_adopt._columns_of(
          JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
     WHERE (c.relnamespace = schema OR c.oid IN (SELECT t.tgrelid FROM by_trigger AS t))
       AND pg_get_userbyid(c.relowner) = current_user AND c.relkind IN ('r', 'p')
+      -- to read a child runs code of its owner
+      AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h WHERE h.owner <> c.relowner)
+      AND instaid._can_name(c.relnamespace)
       AND c.relpersistence <> 't' AND NOT c.relispartition AND NOT c.relforcerowsecurity
       AND x.indisunique AND x.indisvalid AND x.indnkeyatts = 1 AND x.indpred IS NULL
       AND a.atttypid IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'))
@@ -1413,7 +1416,7 @@ BEGIN
         -- the other copies of the schema need one that is not later than theirs
         known.epoch := LEAST(known.epoch, (
             SELECT min(e)
-            FROM instaid._copies() AS c JOIN pg_proc AS p ON p.oid = c.objid
+            FROM instaid._copies('%', current_user) AS c JOIN pg_proc AS p ON p.oid = c.objid
                  CROSS JOIN LATERAL unnest(instaid_adopt._text_epochs(p.oid)) AS e
             WHERE c.classid = 'pg_proc'::regclass AND c.schema = main.schema
               AND p.proowner = main.owner AND e BETWEEN '1990-01-01 UTC' AND known.epoch));
@@ -1502,7 +1505,10 @@ BEGIN ATOMIC
                -- default privileges give rights to a new view
                CASE WHEN c.relacl IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)
                     THEN COALESCE(c.relacl, acldefault('r', c.relowner)) END
-        FROM pg_identify_object(class, object, 0) AS i
+        FROM pg_identify_object(
+                 -- it fails for what is no class
+                 CASE WHEN class IN ('pg_class'::regclass, 'pg_rewrite'::regclass,
+                                     'pg_trigger'::regclass) THEN class END, object, 0) AS i
              LEFT JOIN pg_rewrite AS r ON class = 'pg_rewrite'::regclass AND r.oid = object
              LEFT JOIN pg_trigger AS t ON class = 'pg_trigger'::regclass AND t.oid = object
              LEFT JOIN pg_class AS c ON class = 'pg_class'::regclass AND c.oid = object),
@@ -1998,8 +2004,8 @@ COMMENT ON FUNCTION instaid_adopt.adopt_column IS 'make the next_id() of a shard
 
 -- Whatever role installs the extension, its objects belong to the owner of its schema, but for the
 -- node's sequence: with mere rights on it, the owner of the database could not restore its grants.
--- Whatever default privileges grant, others have the rights that PostgreSQL itself gives to all,
--- and can use the schema, and read the views and the position of the node's sequence.
+-- Whatever default privileges grant or revoke, others have the rights that PostgreSQL itself gives
+-- to all, and can use the schema, and read the views and the position of the node's sequence.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace
@@ -2015,7 +2021,8 @@ BEGIN
                CASE i.identity WHEN 'instaid.node_id_seq' THEN 'pg_database_owner'::regrole
                                ELSE schema_owner END AS owner,
                CASE WHEN i.type IN ('view', 'sequence') THEN 'SELECT'
-                    WHEN i.type = 'schema' THEN 'USAGE' END AS right_of_all
+                    WHEN i.type IN ('schema', 'language', 'type') THEN 'USAGE'
+                    WHEN i.type IN ('function', 'procedure') THEN 'EXECUTE' END AS right_of_all
         FROM pg_extension AS e
              JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass
                                 AND d.refobjid = e.oid AND d.deptype = 'e'

@@ -1,5 +1,3 @@
-/* instaid_adopt--VERSION.sql */
-
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid_adopt" to load this file. \quit
 

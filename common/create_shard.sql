@@ -146,10 +146,12 @@ BEGIN
             DETAIL = CASE WHEN conflict.taken_by = 'instaid'
                           THEN 'It is the setting instaid.node_shard_id of this server. '
                           ELSE '' END || 'The two shards would issue the same IDs.',
-            HINT = COALESCE(format('Shard ID %s is free in this database',
-                                   instaid._free_shard_id(false)), 'No shard ID is free')
-                   || '; instaid.shards lists those that are taken. A copy'
-                   ' that is not adopted can use others.';
+            -- format() of a null is not null
+            HINT = COALESCE('Shard ID ' || instaid._free_shard_id(false)
+                            || ' is free in this database; instaid.shards lists those that are'
+                               ' taken. A copy that is not adopted can use others.',
+                            'No shard ID is free in this database: drop a shard that nothing'
+                            ' uses. instaid.shards lists them.');
     END IF;
 
     IF expires_at < clock_timestamp() + interval '5 years' THEN

@@ -2,10 +2,12 @@
 
 -- Any role can declare a shard, also with a sequence that it may not use, or with another
 -- relation: this counts for nothing.  A shard that can issue IDs hides only those of its owner.
+-- For superusers, too: as shards, it runs no code of their owners.
 CREATE OR REPLACE VIEW instaid.metrics_by_owner AS
     SELECT pg_catalog.pg_get_userbyid(s.owner) AS owner, s.shards, s.frozen_shards, s.unreadable,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
-           CASE WHEN s.age < 0 THEN s.newest_shard END AS drift_shard, instaid._drift_limit() AS drift_limit_seconds,
+           CASE WHEN s.age < 0 THEN s.newest_shard END AS drift_shard,
+           instaid._drift_limit() AS drift_limit_seconds,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(s.age, 0) END AS last_id_seconds,
            EXTRACT(epoch FROM s.expires_at - pg_catalog.clock_timestamp())::double precision
                AS expiry_seconds, s.expiry_shard

@@ -2,6 +2,7 @@
 
 -- Names are literals, in the encoding that a statement sets; freeze_shard() needs READ COMMITTED.
 -- The script ends where a role that its user need not trust could have made the functions.
+-- For superusers, too: it reads catalogs and sequences, and runs no code of their owners.
 CREATE OR REPLACE FUNCTION instaid.dump_positions() RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
@@ -38,7 +39,8 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
               SELECT NULL, false, l.sequence, 1, instaid.default_epoch(), i.last, i.is_read,
                      l.owner, NULL
               FROM instaid._lone_sequences AS l CROSS JOIN LATERAL instaid._position(
-                       l.sequence, 0, instaid.default_epoch()) AS i) AS p JOIN pg_class AS c ON c.oid = p.sequence
+                       l.sequence, 0, instaid.default_epoch()) AS i) AS p
+             JOIN pg_class AS c ON c.oid = p.sequence
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
         ORDER BY p.schema_name, p.place, c.relname
     LOOP
@@ -63,6 +65,7 @@ COMMENT ON FUNCTION instaid.dump_positions IS 'statements that let shards of ano
 'state of this database go on above those of this one, and freeze the shards that are frozen here';
 
 -- Only warnings: neither an error nor another's lock keeps psql from running the next statement.
+-- For superusers, too: it alters sequences only, which runs no code of their owners.
 CREATE OR REPLACE FUNCTION instaid.restore_position(
     sequence_name text, last bigint, epoch timestamptz DEFAULT NULL,
     shard text DEFAULT NULL, frozen boolean DEFAULT false) RETURNS void

@@ -2,8 +2,8 @@
 
 -- Whatever role installs the extension, its objects belong to the owner of its schema, but for the
 -- node's sequence: with mere rights on it, the owner of the database could not restore its grants.
--- Whatever default privileges grant, others have the rights that PostgreSQL itself gives to all,
--- and can use the schema, and read the views and the position of the node's sequence.
+-- Whatever default privileges grant or revoke, others have the rights that PostgreSQL itself gives
+-- to all, and can use the schema, and read the views and the position of the node's sequence.
 DO $$
 DECLARE
     schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace
@@ -19,7 +19,8 @@ BEGIN
                CASE i.identity WHEN 'instaid.node_id_seq' THEN 'pg_database_owner'::regrole
                                ELSE schema_owner END AS owner,
                CASE WHEN i.type IN ('view', 'sequence') THEN 'SELECT'
-                    WHEN i.type = 'schema' THEN 'USAGE' END AS right_of_all
+                    WHEN i.type IN ('schema', 'language', 'type') THEN 'USAGE'
+                    WHEN i.type IN ('function', 'procedure') THEN 'EXECUTE' END AS right_of_all
         FROM pg_extension AS e
              JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass
                                 AND d.refobjid = e.oid AND d.deptype = 'e'

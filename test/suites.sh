@@ -10,16 +10,16 @@ set -eu
 . test/lib/private.sh
 
 # Every suite.  Each TAP file is a suite.
-all="run build lint model fuzz regress isolation tickets/regress tickets/isolation
-	adopt/regress adopt/isolation pgtap bench memcheck
+installcheck='regress isolation tickets/regress tickets/isolation adopt/regress adopt/isolation'
+all="run build lint model fuzz $installcheck pgtap bench memcheck
 	$(cd test/t && ls *.pl | sed 's/\.pl$//')"
 
 # "full" is what "make test-matrix FULL=1" runs on one version.
 full="$all elsewhere"
 # These sets are not in "all", either.  They need programs of others: each file
-# test/cluster/*.pl and each folder of test/clients with a file "trial" is a suite.
+# test/cluster/*.pl and each folder of clients/ with a file "trial" is a suite.
 cluster=$(cd test && ls cluster/*.pl 2>/dev/null | sed 's/\.pl$//')
-clients=$(cd test && ls clients/*/trial | sed 's,/trial$,,')
+clients=$(ls clients/*/trial | sed 's,/trial$,,')
 # These clients are newer in Debian 13 and 14 than in 12, or only there.  Their trials know
 # each version.
 newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/sqlx
@@ -43,7 +43,7 @@ not_assert='run build lint model fuzz isolation pgtap bench 001_concurrency 002_
 	016_settings 019_many_shards 020_docs 026_install 027_dump 029_freeze 030_sql_edition_rules
 	031_sql_edition_storms 032_sql_edition_api 033_sql_edition_moves 034_sql_edition_install
 	036_plpgsql_check 037_copies 038_removing 039_partitioning 040_move 041_reference
-	042_move_dump 043_move_plan 044_move_storm 045_move_editions'
+	042_move_dump 043_move_plan 044_move_storm 045_move_editions 049_doors'
 
 # all_but SUITE...: every other suite
 all_but()
@@ -65,6 +65,7 @@ suites_of()
 		cluster) echo "$cluster" ;;
 		clients) echo "$clients" ;;
 		newer) echo "$newer" ;;
+		installcheck) echo "$installcheck" ;;
 		version) all_but $not_version ;;
 		assert) all_but $not_assert ;;
 		# the short names of CONTRIBUTING.md
@@ -77,7 +78,7 @@ suites_of()
 		test/t/*.pl) basename "$1" .pl ;;
 		test/cluster/*.pl) echo "$1" | sed 's,test/\(.*\)\.pl,\1,' ;;
 		test/*.sh) basename "$1" .sh ;;
-		test/clients/*) echo "${1%/}" | sed 's,test/,,' ;;
+		clients/*/*) echo "${1%/*}" ;;
 		*) echo "$1" ;;
 	esac
 }
@@ -109,7 +110,7 @@ file_of()
 		regress* | isolation* | tickets/* | adopt/* | pgtap*) echo /dev/null ;;
 		run | build | elsewhere | lint | model | fuzz | bench | memcheck) echo "test/$1.sh" ;;
 		cluster/*) echo "test/$1.pl" ;;
-		clients/*) echo "test/$1/trial" ;;
+		clients/*) echo "$1/trial" ;;
 		*) echo "test/t/$1.pl" ;;
 	esac
 }
@@ -135,7 +136,7 @@ packages_of()
 		pgtap*) echo 'libtap-parser-sourcehandler-pgtap-perl postgresql-@PG@-pgtap?' ;;
 		clients/*)
 			# a client that cannot be had is left out
-			packages_in test/clients/run $(find "test/$1" -type f) | sed 's/[^ ]\{1,\}/&?/g'
+			packages_in clients/run $(find "$1" -type f) | sed 's/[^ ]\{1,\}/&?/g'
 			;;
 		cluster/* | [0-9]*) packages_in test/lib/Clients.pm "$(file_of "$1")" ;;
 		*) packages_in "$(file_of "$1")" ;;
@@ -233,8 +234,9 @@ run_door()
 	name=$1
 	shift
 	keep "$name" make -s -C "$door" PG_CONFIG="$PG_CONFIG" installcheck "$@"
-	cat "$door/regression.diffs" "$door/output_iso/regression.diffs" >"$(log_of "$name").diffs" 2>/dev/null ||
-		[ -s "$(log_of "$name").diffs" ] || rm -f "$(log_of "$name").diffs"
+	diffs=$(log_of "$name").diffs
+	cat "$door/regression.diffs" "$door/output_iso/regression.diffs" >"$diffs" 2>/dev/null || :
+	[ -s "$diffs" ] || rm "$diffs"
 }
 
 # run_suite NAME: run the suite or the file of that name
@@ -264,7 +266,7 @@ run_suite()
 			psql -Xq -c 'CREATE DATABASE pgtap' 2>/dev/null || :
 			keep "$1" pg_prove -d pgtap --verbose test/pgtap/${file:-*}.sql
 			;;
-		clients) keep "$1" sh test/clients/run "$file" ;;
+		clients) keep "$1" sh clients/run "$file" ;;
 		cluster | [0-9]*)
 			keep "$1" prove --merge --verbose -I "$pgxs/test/perl" -I test/lib "$(file_of "$1")"
 			;;
@@ -331,9 +333,11 @@ show_failures()
 			grep -E '\.\.\. FAILED' "$log" || {
 			# it died
 			[ ! -f "$TESTLOGDIR/regress_log_$1" ] || log=$TESTLOGDIR/regress_log_$1
-			grep -vE '^(### |# Running|# No postmaster|waiting for server|server st)' "$log" | tail -n 30
+			grep -vE '^(### |# Running|# No postmaster|waiting for server|server st)' "$log" |
+				tail -n 30
 		}
-		[ ! -f "$log.diffs" ] || awk 'NR <= 200; END { if (NR > 200) print NR - 200 " more lines" }' "$log.diffs"
+		[ ! -f "$log.diffs" ] || awk 'NR <= 200
+			END { if (NR > 200) print NR - 200 " more lines" }' "$log.diffs"
 	} | sed "s,$SCRATCH/src/,,g; s,$SCRATCH/log/,tmp_check/,g; s,$SCRATCH/,,g"
 }
 
@@ -349,7 +353,7 @@ for word in ${SUITES:-all}; do
 	for name in $names; do
 		if ! exists "$name"; then
 			echo "There is no suite \"$word\".  There are:" \
-				all full version assert cluster clients newer $full $cluster $clients >&2
+				all full installcheck version assert cluster clients newer $full $cluster $clients >&2
 			exit 2
 		fi
 		if [ "${1:-}" = packages ]; then
@@ -366,7 +370,8 @@ for word in ${SUITES:-all}; do
 			# they need a source tree that is not built yet
 			build | lint | elsewhere) alone="$alone $name" ;;
 			run | model | fuzz | bench) others="$others $name" ;;
-			regress* | isolation* | tickets/* | adopt/* | pgtap*) shared="$shared $name" private=yes ;;
+			regress* | isolation* | tickets/* | adopt/* | pgtap*)
+				shared="$shared $name" private=yes ;;
 			memcheck) memcheck=$name private=yes ;;
 			# they share servers
 			clients/*) trials="$trials $name" private=yes ;;

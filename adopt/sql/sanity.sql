@@ -38,3 +38,7 @@ SELECT object FROM member WHERE classid = 'pg_namespace'::regclass
 SELECT m.object, r.provolatile AS volatile, r.proisstrict AS strict, r.proparallel AS parallel
 FROM member AS m LEFT JOIN routine AS r ON m.classid = 'pg_proc'::regclass AND r.oid = m.objid
 ORDER BY m.object;
+
+-- what is no object gives nothing
+SELECT o.class, r.* FROM unnest('{0, 1, 1247, 1259, 2618, 2620}'::oid[]) AS o (class)
+     CROSS JOIN LATERAL instaid_adopt._recreation(o.class, 1) AS r WHERE r.removal IS NOT NULL;

@@ -46,11 +46,13 @@ sub create
 	for my $server (1 .. $servers)
 	{
 		$authorities->[ $server - 1 ]->safe_psql('postgres', qq{
-			SELECT instaid_tickets.create('public.$quoted', $server, $servers, if_not_exists => true)});
+			SELECT instaid_tickets.create('public.$quoted', $server, $servers,
+				if_not_exists => true)});
 	}
 	my $source = source($node, $authorities, %options);
 	$node->safe_psql($options{database} // 'postgres',
-		qq{CREATE FOREIGN TABLE public.$quoted (value bigint) SERVER "$source" OPTIONS (sequence '$of', step '$step')});
+		qq{CREATE FOREIGN TABLE public.$quoted (value bigint) SERVER "$source"
+			OPTIONS (sequence '$of', step '$step')});
 	return;
 }
 
@@ -60,7 +62,8 @@ sub take
 	my ($node, $name, $count, $database) = @_;
 	return split /\n/, $node->safe_psql($database // 'postgres',
 		"SET instaid_tickets.segment_timeout = '120s';
-		SELECT instaid_tickets.next(format('%I', '$name')::regclass) FROM generate_series(1, $count)");
+		SELECT instaid_tickets.next(format('%I', '$name')::regclass)
+			FROM generate_series(1, $count)");
 }
 
 # The error of a call
@@ -79,7 +82,8 @@ sub retry
 	my ($node, $name) = @_;
 	for (1 .. 1800)
 	{
-		my ($ret, $stdout) = $node->psql('postgres', "SELECT instaid_tickets.next(format('%I', '$name')::regclass)");
+		my ($ret, $stdout) = $node->psql('postgres',
+			"SELECT instaid_tickets.next(format('%I', '$name')::regclass)");
 		return $stdout if $ret == 0;
 		sleep(0.05);
 	}
@@ -91,7 +95,8 @@ sub segment
 {
 	my ($node, $name, $columns) = @_;
 	return $node->safe_psql('postgres',
-		"SELECT $columns FROM instaid_tickets.segments WHERE ticket = format('%I', '$name')::regclass");
+		"SELECT $columns FROM instaid_tickets.segments
+			WHERE ticket = format('%I', '$name')::regclass");
 }
 
 # Wait until a condition holds for a ticket's row of instaid_tickets.segments.
@@ -99,7 +104,8 @@ sub wait_segment
 {
 	my ($node, $name, $condition) = @_;
 	$node->poll_query_until('postgres',
-		"SELECT $condition FROM instaid_tickets.segments WHERE ticket = format('%I', '$name')::regclass")
+		"SELECT $condition FROM instaid_tickets.segments
+			WHERE ticket = format('%I', '$name')::regclass")
 	  or die "no $condition of $name: " . segment($node, $name, '*');
 	return;
 }

@@ -1,7 +1,7 @@
 # Tickets in crashes, races and dumps, and on several servers.  pg_regress has one
 # session and one server.
 #
-# After a crash, nextval() can return a value again; next_ticket() does not.  32
+# After a crash, nextval() can return a value again; instaid_tickets.next() does not.  32
 # sessions use a new name at once.  One of two servers, odd and even, is killed and
 # restarted, and a third one joins them.
 #
@@ -20,6 +20,8 @@ use Time::HiRes qw(sleep);
 
 use Clients;
 
+@Clients::extensions = ('instaid_tickets');
+
 my $rounds = $ENV{INSTAID_TEST_ROUNDS} ? ($ENV{INSTAID_TEST_ROUNDS} + 1) / 2 : 9;
 
 ### A crash.  No background process flushes WAL by chance.
@@ -32,7 +34,8 @@ my $node = Clients::server(
 	'autovacuum = off',
 	'checkpoint_timeout = 1d');
 $node->safe_psql('postgres',
-	q{CREATE SEQUENCE s; SELECT instaid_tickets.create('public.photos'), instaid_tickets.create('public.leased')});
+	q{CREATE SEQUENCE s;
+		SELECT instaid_tickets.create('public.photos'), instaid_tickets.create('public.leased')});
 
 # One session writes the WAL record and does not commit.  The other takes values that this
 # record covers.
@@ -52,9 +55,9 @@ for my $take (
 }
 my ($nextval, $ticket, $leased) = @taken;
 is("@$nextval", '1 2 3 4 2', 'after a crash, nextval() returns a value again');
-is("@$ticket[0 .. 3]", '1 2 3 4', 'before the crash, next_ticket() returns the same values');
+is("@$ticket[0 .. 3]", '1 2 3 4', 'before the crash, next() returns the same values');
 cmp_ok($ticket->[4], '>', 4, '... and after it a value above them');
-is("@$leased[0 .. 3]", '5 10 15 20', 'before the crash, lease_ticket() returns blocks of five');
+is("@$leased[0 .. 3]", '5 10 15 20', 'before the crash, lease() returns blocks of five');
 cmp_ok($leased->[4], '>', 20, '... and after it a block above them');
 
 # A ticket does not vanish if its creation was committed, but not flushed.
@@ -191,10 +194,11 @@ for my $i (0 .. 31)
 	my $script = "SELECT pg_advisory_lock_shared(1);\n";
 	for my $name (1 .. 10)
 	{
-		my $create = "SELECT instaid_tickets.create('public.race_$name', 2, 3, if_not_exists => true) \\g /dev/null\n";
+		my $created = "instaid_tickets.create('public.race_$name', 2, 3, if_not_exists => true)";
+		my $create = "SELECT $created \\g /dev/null\n";
 		my $take = "SELECT 'race $name', instaid_tickets.next('race_$name');\n";
 		$script .= $i % 2 ? "${create}BEGIN;\n$take$take${take}ROLLBACK;\n"
-		  : "SELECT 'race $name', instaid_tickets.next(instaid_tickets.create('public.race_$name', 2, 3, if_not_exists => true));\n" . $take x 2;
+		  : "SELECT 'race $name', instaid_tickets.next($created);\n" . $take x 2;
 	}
 	$script .= "SELECT pg_advisory_unlock_shared(1) \\g /dev/null\n";
 	append_to_file("$race/$i.sql", $script);
@@ -233,7 +237,8 @@ my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, '-d', $node->connstr('postgres') ], 'pg_dump');
 $node->command_ok([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('restored'), $dump ],
 	'pg_restore');
-my $tickets = 'SELECT ticket, server, servers, last_value FROM instaid_tickets.tickets ORDER BY ticket::text';
+my $tickets = 'SELECT ticket, server, servers, last_value FROM instaid_tickets.tickets
+	ORDER BY ticket::text';
 is( $node->safe_psql('restored', $tickets),
 	$node->safe_psql('postgres', $tickets),
 	'the restored database has the tickets and their values');
@@ -241,7 +246,8 @@ is($node->safe_psql('restored', q{SET ROLE app; SELECT instaid_tickets.next('"Od
 	1053, '... and the privileges on them');
 is($node->safe_psql('restored', 'INSERT INTO photos DEFAULT VALUES RETURNING id'),
 	293, '... and the defaults that use them');
-is( $node->safe_psql('restored', q{SET ROLE app; SELECT instaid_tickets.create('public.created_there')}),
+is( $node->safe_psql('restored', q{SET ROLE app;
+	SELECT instaid_tickets.create('public.created_there')}),
 	'created_there',
 	'... and the privilege to create them');
 $node->stop;
@@ -340,15 +346,17 @@ is(scalar(grep { $seen{$_}++ } map { @$_ } values %$received), 0, '... and no va
 
 # The third server joins by the steps of docs/tickets.md, while the clients go on.
 my $third = Clients::server('third');
-my $boundary = 3 * (10000 + $odd->safe_psql('postgres', q{SELECT last_value FROM instaid_tickets.tickets}));
+my $boundary =
+  3 * (10000 + $odd->safe_psql('postgres', 'SELECT last_value FROM instaid_tickets.tickets'));
 ($ret, $stdout, $stderr) =
   $odd->psql('postgres', qq{SELECT instaid_tickets.restripe('photos', 1, 3, $boundary)});
-like($stderr, qr/is not guarded/, 'a third server: restripe_ticket() fails without the guard');
+like($stderr, qr/is not guarded/, 'a third server: restripe() fails without the guard');
 $_->safe_psql('postgres', qq{SELECT instaid_tickets.guard('photos', $boundary)}) for $odd, $even;
 wait_for(20, $odd, $even);
 $odd->safe_psql('postgres', qq{SELECT instaid_tickets.restripe('photos', 1, 3, $boundary)});
 wait_for(20, $odd, $even);
-$third->safe_psql('postgres', qq{SELECT instaid_tickets.create('public.photos', 3, 3, $boundary + 1)});
+$third->safe_psql('postgres',
+	qq{SELECT instaid_tickets.create('public.photos', 3, 3, $boundary + 1)});
 serve($odd, $even, $third);
 wait_for(20, $odd, $even, $third);
 $even->safe_psql('postgres', qq{SELECT instaid_tickets.restripe('photos', 2, 3, $boundary)});

@@ -34,13 +34,9 @@ my @calls = (
 	q{string_agg(a, ';') FROM instaid_adopt.adopt_column('q1.users', 'id') AS a},
 	$partitions,
 	$partitions,
-	q{instaid.create_ticket('q')},
 	q{string_agg(regexp_replace(d, '[0-9]{15,}', 'ID'), '' ORDER BY d)
 		FROM instaid.dump_positions() AS d},
 	q{instaid.restore_position('q1.table_id_seq', NULL)},
-	q{instaid.guard_ticket('q', 1000)},
-	q{instaid.restripe_ticket('q', 1, 2, 1000)},
-	q{instaid.drop_ticket('q')},
 	q{string_agg(a::text, ';') FROM instaid.audit_servers('{here}') AS a});
 is($node->safe_psql('postgres', sprintf q{
 	SELECT string_agg(proname, ' ' ORDER BY proname)
