@@ -600,6 +600,7 @@ CREATE FUNCTION instaid._shard_sequences(schema_name text) RETURNS SETOF regclas
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
     AS 'MODULE_PATHNAME', 'instaid_shard_sequences';
 
+-- For superusers, too: it reads declarations and sequences, and runs no code of their owners.
 CREATE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
            instaid.extract_timestamp(i.last_id, s.epoch) AS last_issued_at,
@@ -963,6 +964,7 @@ COMMENT ON FUNCTION instaid.settled_id IS 'an ID of a shard, or of a sequence of
 
 ---- Moving and protecting shards ----
 
+-- For superusers, too: it sets the page of a sequence, by its OID, and runs no code.
 CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_advance_past';
 COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above this one, '
@@ -991,7 +993,8 @@ BEGIN
     END IF;
 END $$;
 
--- Let the sequences of a shard end where they stand, or go on.
+-- Let the sequences of a shard end where they stand, or go on.  For superusers, too: it locks and
+-- alters sequences only, which runs no code of their owners.
 -- The lock waits for all transactions that have taken IDs.  The declared sequence comes first: all
 -- who use another one have locked it, too.  Each is looked up when the lock of the one before is
 -- there: by then, the schema can have another name, and the declaration another sequence.
@@ -1053,6 +1056,7 @@ COMMENT ON FUNCTION instaid.thaw_shard(text) IS 'let a frozen shard issue IDs ag
 
 -- Names are literals, in the encoding that a statement sets; freeze_shard() needs READ COMMITTED.
 -- The script ends where a role that its user need not trust could have made the functions.
+-- For superusers, too: it reads catalogs and sequences, and runs no code of their owners.
 CREATE FUNCTION instaid.dump_positions() RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
@@ -1115,6 +1119,7 @@ COMMENT ON FUNCTION instaid.dump_positions IS 'statements that let shards of ano
 'state of this database go on above those of this one, and freeze the shards that are frozen here';
 
 -- Only warnings: neither an error nor another's lock keeps psql from running the next statement.
+-- For superusers, too: it alters sequences only, which runs no code of their owners.
 CREATE FUNCTION instaid.restore_position(
     sequence_name text, last bigint, epoch timestamptz DEFAULT NULL,
     shard text DEFAULT NULL, frozen boolean DEFAULT false) RETURNS void
@@ -1161,6 +1166,7 @@ CREATE FUNCTION instaid._drift_limit() RETURNS interval
 
 -- Any role can declare a shard, also with a sequence that it may not use, or with another
 -- relation: this counts for nothing.  A shard that can issue IDs hides only those of its owner.
+-- For superusers, too: as shards, it runs no code of their owners.
 CREATE VIEW instaid.metrics AS
     SELECT pg_catalog.pg_get_userbyid(s.owner) AS owner, s.shards, s.frozen_shards, s.unreadable,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,
@@ -1226,6 +1232,14 @@ CREATE VIEW instaid._defaults AS
          LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE c.relpersistence <> 't';
 
+-- What names the role in a cure that nobody else can run; empty for the caller itself.  It cannot
+-- end the comment.
+CREATE FUNCTION instaid._as_role(owner oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN CASE WHEN pg_get_userbyid(owner) = current_user THEN ''
+                ELSE format('/* as role %s: */ ', translate(
+                         quote_ident(pg_get_userbyid(owner)), '*/', '__')) END;
+
 -- The functions with nextval() in their text, and whether it is read: of each owner, the shortest
 -- ones up to a limit.  The work is for quotes and comments above all, some 10 us for each: two
 -- seconds at most.  8,192 copies are half the limit.  octet_length() does not decompress a text.
@@ -1267,20 +1281,14 @@ BEGIN ATOMIC
           -- neither the SQL edition, of which this can be another version, nor PostgreSQL
           AND n.nspname !~ '^(pg_|information_schema$|instaid(_sql|_adopt|$))'),
     source AS MATERIALIZED (
-        SELECT p.oid, regexp_replace(p.prosrc, $re$(?x)
+        SELECT p.oid, regexp_replace(p.text, $re$(?x)
                    \mE(') (?:[^'\\]|\\.)* '? | (') [^']* '? | --[^\n\r]*
                    | /\*(?:[^*]|\*+[^*/])*(?:\*+/)? | \$\w*\$ .* \$\w*\$$re$,
                    $re$\1\2 $re$, 'gi') AS code
-        FROM pg_proc AS p
-        WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
-                                     WHERE l.lanname IN ('sql', 'plpgsql')))
-          AND CASE WHEN NOT p.pronamespace = ANY (ARRAY(SELECT s.oid FROM place AS s)) THEN false
-                   WHEN member IS NULL
-                   THEN p.oid IN (SELECT s.oid FROM instaid._sources AS s WHERE s.is_read)
-                   WHEN pg_has_role(member, p.proowner, 'MEMBER')
-                        AND octet_length(p.prosrc) < 100000
-                   THEN strpos(p.prosrc, 'instaid_sql._') = 0 AND p.prosrc ~* $re$\mnextval\M$re$
-              END),
+        FROM instaid._sources AS p JOIN pg_proc AS f ON f.oid = p.oid
+        -- of the owner, by which the limit counts: PostgreSQL reads no text of others
+        WHERE p.is_read AND (member IS NULL OR pg_has_role(member, p.owner, 'MEMBER'))
+          AND f.pronamespace IN (SELECT s.oid FROM place AS s)),
     -- What is parsed, and depends on a sequence.  pg_depend has no functions and operators of
     -- pg_catalog.
     parsed AS (
@@ -1607,23 +1615,23 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                                  THEN format(', %s /* a number that is free on all your'
                                              ' servers */', c.free) END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
-                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; %sSELECT'
-                            ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.', c.object,
-                            c.before, n.nspname)
+                THEN format('%sALTER FUNCTION %s RENAME TO old_next_id; SELECT'
+                            ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.', c.before,
+                            c.object, n.nspname)
                 WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
                 THEN '-- Read its text. If it is right, give the function and its sequence to the'
-                     ' owner of the schema, and then call adopt_shards().'
+                     ' owner of the schema, and then call adopt_shards() as this role.'
                 WHEN f.proowner <> p.proowner
-                THEN format('ALTER ROUTINE %1$I.next_id() RENAME TO old_next_id; %2$sSELECT'
-                            ' instaid_adopt.adopt_shard(%1$L); -- Defaults follow it.', n.nspname,
-                            c.before)
+                THEN format('%sALTER ROUTINE %I.next_id() RENAME TO old_next_id; %sSELECT'
+                            ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.',
+                            instaid._as_role(f.proowner), n.nspname, c.before, n.nspname)
                 ELSE CASE c.before WHEN '' THEN 'CALL instaid_adopt.adopt_shards();'
                           ELSE format('%sSELECT instaid_adopt.adopt_shard(%L);', c.before,
                                       n.nspname) END
                      || ' -- If the function has %%, write % first.' END
     -- a number of its own for each schema, from the largest one down
     FROM (SELECT c.*, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard,
-                 instaid._before_adopting() AS before,
+                 instaid._as_role(c.owner) || instaid._before_adopting() AS before,
                  (SELECT array_agg(n ORDER BY n DESC)
                   FROM generate_series(0, instaid._max_shard_id()) AS n
                   WHERE n NOT IN (SELECT s.shard_id FROM shard AS s))[
@@ -1731,7 +1739,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- their values, which ANALYZE has noted: IDs of a shard have all the same bits in the middle.
     -- These are the columns that can be such.
     bare AS MATERIALIZED (
-        SELECT n.nspname AS schema_name, c.relname AS table_name, a.attname AS column_name
+        SELECT n.nspname AS schema_name, c.relname AS table_name, a.attname AS column_name,
+               c.relowner AS owner
         FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
@@ -1749,9 +1758,10 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     parted AS MATERIALIZED (
         SELECT i.name, i.relid, i.table_name, r.*,
                -- one up to the next partition, or a year of them
-               (SELECT format('SELECT * FROM instaid.create_partitions(%L, %L, %L, %L, %L); -- As'
-                              ' the owner of the table, also with another step.', i.table_name,
-                              t.since, COALESCE(r.begins_at, t.since + interval '1 year'),
+               (SELECT format('%sSELECT * FROM instaid.create_partitions(%L, %L, %L, %L, %L); --'
+                              ' Another step will do, too.', instaid._as_role(i.owner),
+                              i.table_name, t.since,
+                              COALESCE(r.begins_at, t.since + interval '1 year'),
                               -- without days, which daylight saving time changes
                               COALESCE(make_interval(secs => extract(
                                            epoch FROM r.begins_at - t.since)::float8),
@@ -1783,9 +1793,9 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     SELECT 'foreign_default', 'error', i.name,
            concat(format('its default uses the shard in schema %I', n.nspname),
                   '; CHECK ' || k.names || ' reads the shard ID and can refuse another'),
-           concat(k.drops, instaid._before_adopting(),
-                  format('SELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the owner of the'
-                         ' table.', i.table_name, (parse_ident(i.column_name))[1]))
+           concat(instaid._as_role(i.owner), k.drops, instaid._before_adopting(),
+                  format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);', i.table_name,
+                         (parse_ident(i.column_name))[1]))
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
                                             ELSE i.sequence_schema END
@@ -1803,8 +1813,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the owner of the'
-                  ' table.', instaid._before_adopting(), d.table_name,
+           format('%s%sSELECT * FROM instaid_adopt.adopt_column(%L, %L);',
+                  instaid._as_role(d.owner), instaid._before_adopting(), d.table_name,
                   (parse_ident(d.column_name))[1])
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
@@ -1846,9 +1856,11 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           '-- As its owner, make it bigint: with adopt_column() on the column that takes the IDs,'
-           ' which also widens references, or, if no table of another role refers to it or'
-           ' inherits it, with ALTER TABLE. Both rewrite the table.'
+           concat('-- ', CASE WHEN pg_get_userbyid(c.relowner) = current_user THEN 'Make'
+                              ELSE 'As its owner, make' END, ' it bigint: with adopt_column() on'
+                  ' the column that takes the IDs, which also widens references, or, if no table'
+                  ' of another role refers to it or inherits it, with ALTER TABLE. Both rewrite'
+                  ' the table.')
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -1872,9 +1884,9 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
            format('has IDs of shard %s, which this database does not have, in columns without'
                   ' default: %s', v.shard_id,
                   string_agg(DISTINCT format('%I.%I', b.table_name, b.column_name), ', ')),
-           format('%sSELECT instaid.create_shard(%L, %s); %s -- If their shard was dropped, as the'
-                  ' owner of the schema. Pass the epoch that it had, if it is not the default.',
-                  instaid._before_adopting(), b.schema_name, v.shard_id,
+           format('%s%sSELECT instaid.create_shard(%L, %s); %s -- If their shard was dropped.'
+                  ' Pass the epoch that it had, if it is not the default.',
+                  instaid._as_role(b.owner), instaid._before_adopting(), b.schema_name, v.shard_id,
                   string_agg(DISTINCT format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);',
                                              format('%I.%I', b.schema_name, b.table_name),
                                              b.column_name), ' '))
@@ -1888,7 +1900,7 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
         HAVING count(*) >= 10 AND min(h.id) >= 1::bigint << 40
            AND count(DISTINCT instaid.extract_shard_id(h.id)) = 1) AS v (shard_id)
     WHERE NOT EXISTS (SELECT FROM shard AS s WHERE s.shard_id = v.shard_id)
-    GROUP BY b.schema_name, v.shard_id
+    GROUP BY b.schema_name, b.owner, v.shard_id
     UNION ALL
     -- A foreign key follows its table when this is renamed and becomes a partition of another.
     SELECT 'partition_reference', 'warning', format('%I.%I.%I', n.nspname, c.relname, f.conname),

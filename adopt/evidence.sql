@@ -99,6 +99,9 @@ CREATE FUNCTION instaid_adopt._columns_of(
          JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
     WHERE (c.relnamespace = schema OR c.oid IN (SELECT t.tgrelid FROM by_trigger AS t))
       AND pg_get_userbyid(c.relowner) = current_user AND c.relkind IN ('r', 'p')
+      -- to read a child runs code of its owner
+      AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h WHERE h.owner <> c.relowner)
+      AND instaid._can_name(c.relnamespace)
       AND c.relpersistence <> 't' AND NOT c.relispartition AND NOT c.relforcerowsecurity
       AND x.indisunique AND x.indisvalid AND x.indnkeyatts = 1 AND x.indpred IS NULL
       AND a.atttypid IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'))

@@ -532,6 +532,9 @@ CREATE FUNCTION instaid_adopt._columns_of(
          JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
     WHERE (c.relnamespace = schema OR c.oid IN (SELECT t.tgrelid FROM by_trigger AS t))
       AND pg_get_userbyid(c.relowner) = current_user AND c.relkind IN ('r', 'p')
+      -- to read a child runs code of its owner
+      AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h WHERE h.owner <> c.relowner)
+      AND instaid._can_name(c.relnamespace)
       AND c.relpersistence <> 't' AND NOT c.relispartition AND NOT c.relforcerowsecurity
       AND x.indisunique AND x.indisvalid AND x.indnkeyatts = 1 AND x.indpred IS NULL
       AND a.atttypid IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'))
@@ -1413,7 +1416,7 @@ BEGIN
         -- the other copies of the schema need one that is not later than theirs
         known.epoch := LEAST(known.epoch, (
             SELECT min(e)
-            FROM instaid._copies() AS c JOIN pg_proc AS p ON p.oid = c.objid
+            FROM instaid._copies('%', current_user) AS c JOIN pg_proc AS p ON p.oid = c.objid
                  CROSS JOIN LATERAL unnest(instaid_adopt._text_epochs(p.oid)) AS e
             WHERE c.classid = 'pg_proc'::regclass AND c.schema = main.schema
               AND p.proowner = main.owner AND e BETWEEN '1990-01-01 UTC' AND known.epoch));

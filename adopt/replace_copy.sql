@@ -187,7 +187,7 @@ BEGIN
         -- the other copies of the schema need one that is not later than theirs
         known.epoch := LEAST(known.epoch, (
             SELECT min(e)
-            FROM instaid._copies() AS c JOIN pg_proc AS p ON p.oid = c.objid
+            FROM instaid._copies('%', current_user) AS c JOIN pg_proc AS p ON p.oid = c.objid
                  CROSS JOIN LATERAL unnest(instaid_adopt._text_epochs(p.oid)) AS e
             WHERE c.classid = 'pg_proc'::regclass AND c.schema = main.schema
               AND p.proowner = main.owner AND e BETWEEN '1990-01-01 UTC' AND known.epoch));

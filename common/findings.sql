@@ -48,23 +48,23 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                                  THEN format(', %s /* a number that is free on all your'
                                              ' servers */', c.free) END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
-                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; %sSELECT'
-                            ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.', c.object,
-                            c.before, n.nspname)
+                THEN format('%sALTER FUNCTION %s RENAME TO old_next_id; SELECT'
+                            ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.', c.before,
+                            c.object, n.nspname)
                 WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
                 THEN '-- Read its text. If it is right, give the function and its sequence to the'
-                     ' owner of the schema, and then call adopt_shards().'
+                     ' owner of the schema, and then call adopt_shards() as this role.'
                 WHEN f.proowner <> p.proowner
-                THEN format('ALTER ROUTINE %1$I.next_id() RENAME TO old_next_id; %2$sSELECT'
-                            ' instaid_adopt.adopt_shard(%1$L); -- Defaults follow it.', n.nspname,
-                            c.before)
+                THEN format('%sALTER ROUTINE %I.next_id() RENAME TO old_next_id; %sSELECT'
+                            ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.',
+                            instaid._as_role(f.proowner), n.nspname, c.before, n.nspname)
                 ELSE CASE c.before WHEN '' THEN 'CALL instaid_adopt.adopt_shards();'
                           ELSE format('%sSELECT instaid_adopt.adopt_shard(%L);', c.before,
                                       n.nspname) END
                      || ' -- If the function has %%, write % first.' END
     -- a number of its own for each schema, from the largest one down
     FROM (SELECT c.*, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard,
-                 instaid._before_adopting() AS before,
+                 instaid._as_role(c.owner) || instaid._before_adopting() AS before,
                  (SELECT array_agg(n ORDER BY n DESC)
                   FROM generate_series(0, instaid._max_shard_id()) AS n
                   WHERE n NOT IN (SELECT s.shard_id FROM shard AS s))[
@@ -172,7 +172,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     -- their values, which ANALYZE has noted: IDs of a shard have all the same bits in the middle.
     -- These are the columns that can be such.
     bare AS MATERIALIZED (
-        SELECT n.nspname AS schema_name, c.relname AS table_name, a.attname AS column_name
+        SELECT n.nspname AS schema_name, c.relname AS table_name, a.attname AS column_name,
+               c.relowner AS owner
         FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
              JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
@@ -190,9 +191,10 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     parted AS MATERIALIZED (
         SELECT i.name, i.relid, i.table_name, r.*,
                -- one up to the next partition, or a year of them
-               (SELECT format('SELECT * FROM instaid.create_partitions(%L, %L, %L, %L, %L); -- As'
-                              ' the owner of the table, also with another step.', i.table_name,
-                              t.since, COALESCE(r.begins_at, t.since + interval '1 year'),
+               (SELECT format('%sSELECT * FROM instaid.create_partitions(%L, %L, %L, %L, %L); --'
+                              ' Another step will do, too.', instaid._as_role(i.owner),
+                              i.table_name, t.since,
+                              COALESCE(r.begins_at, t.since + interval '1 year'),
                               -- without days, which daylight saving time changes
                               COALESCE(make_interval(secs => extract(
                                            epoch FROM r.begins_at - t.since)::float8),
@@ -224,9 +226,9 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     SELECT 'foreign_default', 'error', i.name,
            concat(format('its default uses the shard in schema %I', n.nspname),
                   '; CHECK ' || k.names || ' reads the shard ID and can refuse another'),
-           concat(k.drops, instaid._before_adopting(),
-                  format('SELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the owner of the'
-                         ' table.', i.table_name, (parse_ident(i.column_name))[1]))
+           concat(instaid._as_role(i.owner), k.drops, instaid._before_adopting(),
+                  format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);', i.table_name,
+                         (parse_ident(i.column_name))[1]))
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
                                             ELSE i.sequence_schema END
@@ -244,8 +246,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the owner of the'
-                  ' table.', instaid._before_adopting(), d.table_name,
+           format('%s%sSELECT * FROM instaid_adopt.adopt_column(%L, %L);',
+                  instaid._as_role(d.owner), instaid._before_adopting(), d.table_name,
                   (parse_ident(d.column_name))[1])
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
@@ -287,9 +289,11 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           '-- As its owner, make it bigint: with adopt_column() on the column that takes the IDs,'
-           ' which also widens references, or, if no table of another role refers to it or'
-           ' inherits it, with ALTER TABLE. Both rewrite the table.'
+           concat('-- ', CASE WHEN pg_get_userbyid(c.relowner) = current_user THEN 'Make'
+                              ELSE 'As its owner, make' END, ' it bigint: with adopt_column() on'
+                  ' the column that takes the IDs, which also widens references, or, if no table'
+                  ' of another role refers to it or inherits it, with ALTER TABLE. Both rewrite'
+                  ' the table.')
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -313,9 +317,9 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
            format('has IDs of shard %s, which this database does not have, in columns without'
                   ' default: %s', v.shard_id,
                   string_agg(DISTINCT format('%I.%I', b.table_name, b.column_name), ', ')),
-           format('%sSELECT instaid.create_shard(%L, %s); %s -- If their shard was dropped, as the'
-                  ' owner of the schema. Pass the epoch that it had, if it is not the default.',
-                  instaid._before_adopting(), b.schema_name, v.shard_id,
+           format('%s%sSELECT instaid.create_shard(%L, %s); %s -- If their shard was dropped.'
+                  ' Pass the epoch that it had, if it is not the default.',
+                  instaid._as_role(b.owner), instaid._before_adopting(), b.schema_name, v.shard_id,
                   string_agg(DISTINCT format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);',
                                              format('%I.%I', b.schema_name, b.table_name),
                                              b.column_name), ' '))
@@ -329,7 +333,7 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
         HAVING count(*) >= 10 AND min(h.id) >= 1::bigint << 40
            AND count(DISTINCT instaid.extract_shard_id(h.id)) = 1) AS v (shard_id)
     WHERE NOT EXISTS (SELECT FROM shard AS s WHERE s.shard_id = v.shard_id)
-    GROUP BY b.schema_name, v.shard_id
+    GROUP BY b.schema_name, b.owner, v.shard_id
     UNION ALL
     -- A foreign key follows its table when this is renamed and becomes a partition of another.
     SELECT 'partition_reference', 'warning', format('%I.%I.%I', n.nspname, c.relname, f.conname),

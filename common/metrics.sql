@@ -2,6 +2,7 @@
 
 -- Any role can declare a shard, also with a sequence that it may not use, or with another
 -- relation: this counts for nothing.  A shard that can issue IDs hides only those of its owner.
+-- For superusers, too: as shards, it runs no code of their owners.
 CREATE OR REPLACE VIEW instaid.metrics AS
     SELECT pg_catalog.pg_get_userbyid(s.owner) AS owner, s.shards, s.frozen_shards, s.unreadable,
            CASE WHEN s.age IS NOT NULL THEN GREATEST(-s.age, 0) END AS drift_seconds,

@@ -2,6 +2,7 @@
 
 -- Names are literals, in the encoding that a statement sets; freeze_shard() needs READ COMMITTED.
 -- The script ends where a role that its user need not trust could have made the functions.
+-- For superusers, too: it reads catalogs and sequences, and runs no code of their owners.
 CREATE OR REPLACE FUNCTION instaid.dump_positions() RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
@@ -64,6 +65,7 @@ COMMENT ON FUNCTION instaid.dump_positions IS 'statements that let shards of ano
 'state of this database go on above those of this one, and freeze the shards that are frozen here';
 
 -- Only warnings: neither an error nor another's lock keeps psql from running the next statement.
+-- For superusers, too: it alters sequences only, which runs no code of their owners.
 CREATE OR REPLACE FUNCTION instaid.restore_position(
     sequence_name text, last bigint, epoch timestamptz DEFAULT NULL,
     shard text DEFAULT NULL, frozen boolean DEFAULT false) RETURNS void

@@ -1,3 +1,4 @@
+-- For superusers, too: it reads declarations and sequences, and runs no code of their owners.
 CREATE OR REPLACE VIEW instaid.shards AS
     SELECT s.schema_name, s.shard_id, s.epoch, s.sequence, i.last_id,
            instaid.extract_timestamp(i.last_id, s.epoch) AS last_issued_at,

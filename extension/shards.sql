@@ -166,6 +166,7 @@ COMMENT ON FUNCTION instaid.settled_id IS 'an ID of a shard, or of a sequence of
 
 ---- Moving and protecting shards ----
 
+-- For superusers, too: it sets the page of a sequence, by its OID, and runs no code.
 CREATE FUNCTION instaid.advance_past(sequence regclass, id bigint, epoch timestamptz) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_advance_past';
 COMMENT ON FUNCTION instaid.advance_past IS 'let a sequence issue only IDs above this one, '
@@ -194,7 +195,8 @@ BEGIN
     END IF;
 END $$;
 
--- Let the sequences of a shard end where they stand, or go on.
+-- Let the sequences of a shard end where they stand, or go on.  For superusers, too: it locks and
+-- alters sequences only, which runs no code of their owners.
 -- The lock waits for all transactions that have taken IDs.  The declared sequence comes first: all
 -- who use another one have locked it, too.  Each is looked up when the lock of the one before is
 -- there: by then, the schema can have another name, and the declaration another sequence.

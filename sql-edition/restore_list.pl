@@ -1,14 +1,15 @@
-# restore_list.pl DUMP: how to restore a dump of a database with the extension into one with
+# restore_list.pl [--sql] DUMP: how to restore a dump of a database with the extension into one with
 # the SQL edition.  DUMP is of a format that pg_restore reads.
 #
 # Prints a list for "pg_restore -L", without the extension and without what the shards
-# consist of.  Comments ";SQL" in it are the statements that create the shards anew.
+# consist of.  With --sql, prints the statements that create the shards anew.
 
 use strict;
 use warnings;
 
+my $wants_sql = @ARGV == 2 && $ARGV[0] eq '--sql' && shift @ARGV;
 my ($dump) = @ARGV;
-die "usage: restore_list.pl DUMP\n" unless defined $dump && @ARGV == 1;
+die "usage: restore_list.pl [--sql] DUMP\n" unless defined $dump && @ARGV == 1;
 
 # what a command prints
 sub output_of
@@ -106,7 +107,11 @@ for my $function (@statements)
 }
 die "the dump has no shard of the extension\n" unless %is_shard;
 
-print map { ";SQL $_\n" } @sql;
+if ($wants_sql)
+{
+	print map { "$_\n" } @sql;
+	exit;
+}
 for my $line (split /\n/, output_of('pg_restore', '-l', $dump))
 {
 	# number; catalog object kind schema name owner

@@ -14,7 +14,8 @@ BEGIN
 EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
     RETURN NEXT SQLSTATE || ': ' || SQLERRM;
-    detail := replace(detail, 'owner is ' || quote_ident(session_user) || '.', 'owner is postgres.');
+    detail := replace(detail, quote_ident(session_user), 'postgres');
+    hint := replace(hint, quote_ident(session_user), 'postgres');
     IF detail <> '' THEN
         RETURN NEXT 'DETAIL: ' || regexp_replace(detail, 'clock reads [-0-9:.+ ]*\d', 'clock reads ...');
     END IF;
