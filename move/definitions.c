@@ -12,43 +12,6 @@
 #include "move.h"
 #include "queries.h"
 
-/* Does a side have the extension, and the other one the SQL edition, of one version? */
-static bool
-is_mixed(void)
-{
-	static int	mixed = -1;
-
-	if (mixed < 0)
-	{
-		char	   *editions[2] = {value(from, EDITION, NULL, NULL), value(to, EDITION, NULL, NULL)};
-
-		/* "no instaid" has no version */
-		mixed = strcmp(editions[0], editions[1]) != 0
-			&& strcmp(strrchr(editions[0], ' '), strrchr(editions[1], ' ')) == 0;
-		free(editions[0]);
-		free(editions[1]);
-	}
-	return mixed;
-}
-
-/* The sequences that issue IDs on one side or the other, if these have different editions; or null */
-char *
-id_sequences(void)
-{
-	char	   *of_source,
-			   *of_target,
-			   *both;
-
-	if (!is_mixed())
-		return NULL;
-	of_source = value(from, ID_SEQUENCES, shards, NULL);
-	of_target = value(to, ID_SEQUENCES, shards, NULL);
-	both = value(from, "SELECT ($1::text[] || $2::text[])::text", of_source, of_target);
-	free(of_source);
-	free(of_target);
-	return both;
-}
-
 /*
  * Compare the definitions, on both sides at the same time.  This is also done while writes are
  * refused, and to plan the query takes longer than to run it.
@@ -58,17 +21,15 @@ compare_definitions(void)
 {
 	static bool is_prepared = false;
 	bool		is_same = PQserverVersion(from->conn) / 10000 == PQserverVersion(to->conn) / 10000;
-	char	   *sequences = id_sequences();
-	const char *values[] = {shards, is_same ? "t" : "f", sequences};
+	const char *values[] = {shards, is_same ? "t" : "f"};
 	PGresult   *of_source;
 
 	for (int i = 0; i < 2 && !is_prepared; i++)
-		PQclear(PQprepare((i ? to : from)->conn, "definitions", DEFINITIONS, 3, NULL));
+		PQclear(PQprepare((i ? to : from)->conn, "definitions", DEFINITIONS, 2, NULL));
 	is_prepared = true;
-	PQsendQueryPrepared(from->conn, "definitions", 3, values, NULL, NULL, 0);
-	PQsendQueryPrepared(to->conn, "definitions", 3, values, NULL, NULL, 0);
+	PQsendQueryPrepared(from->conn, "definitions", 2, values, NULL, NULL, 0);
+	PQsendQueryPrepared(to->conn, "definitions", 2, values, NULL, NULL, 0);
 	of_source = answer(from, from->conn);
-	free(sequences);
 	return print_lines(differences(of_source, answer(to, to->conn)), 20);
 }
 
@@ -146,13 +107,11 @@ check(void)
 			fault('!', fmt("%s of the source uses the shards, and stays: drop it",
 						   PQgetvalue(dependants, i, 0)));
 	PQclear(dependants);
-	if (strcmp(editions[0], editions[1]) != 0 && !is_mixed())
-		fault('!', fmt("the source has %s, and the target %s: install the same version there",
-					   editions[0], editions[1]));
+	if (strcmp(editions[0], editions[1]) != 0)
+		fault('!', fmt("the source has %s, and the target %s: install the same there, and convert the"
+					   " database before or after the move", editions[0], editions[1]));
 	else
 		faults_of(to, CHECK_TARGET, shards, ids);
-	if (is_mixed())
-		faults_of(from, CHECK_OTHER_EDITION, shards, NULL);
 	faults_of(to, CHECK_OWNERS, value(from, OWNERS, shards, NULL), NULL);
 	if (!by_dump)
 		faults_of(to, CHECK_SUBSCRIBER, NULL, NULL);
@@ -269,29 +228,12 @@ dump(const char *section)
 		if (strncmp(key, "ALTER FUNCTION ", 15) == 0)
 			memcpy(key, "--", 2);
 	}
-
-	/*
-	 * the SQL edition lacks this language; no body is looked at before
-	 * _convert_shard() drops it
-	 */
-	for (char *at = text; is_mixed() && (at = strstr(at, "\n    LANGUAGE instaid ")); at++)
-		memcpy(at + 14, "plpgsql", 7);
 	PQclear(names);
 	free(args);
 	return text;
 }
 
-/* After a dump: undo what it has set, and let what it has made be shards of the target's edition. */
-static bool
-adapt(bool has_made_shards)
-{
-	return try(to, "SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;"
-			   " SET check_function_bodies = on; SET client_encoding = 'UTF8'")
-		&& (!has_made_shards || !is_mixed()
-			|| (run_each(to, CONVERT, shards, NULL) && run_each(to, DROP_OLD_FUNCTIONS, shards, NULL)));
-}
-
-/* Make definitions of the shards on the target, in its transaction. */
+/* Make definitions of the shards on the target, in its transaction, and undo what the dump has set. */
 bool
 restore(const char *section)
 {
@@ -299,10 +241,11 @@ restore(const char *section)
 	bool		good;
 
 	step("dumped");
-	good = try(to, text);
-
+	good = try(to, text) && try(to, "SET search_path = pg_catalog, pg_temp;"
+								" SET client_min_messages = error; SET check_function_bodies = on;"
+								" SET client_encoding = 'UTF8'");
 	free(text);
-	return good && adapt(strcmp(section, "--section=post-data") != 0);
+	return good;
 }
 
 /* Begin the transaction that makes all definitions of the shards on the target. */

@@ -45,8 +45,6 @@ bool		one_way = false;
 bool		by_dump = false;
 bool		verify_rows = true;
 bool		reverse = false;
-static bool take_over = false;
-static bool refuses_reads = false;
 double		max_wait = 60;
 double		max_stop = 3;
 const char *hook = NULL;
@@ -87,10 +85,7 @@ static const char usage[] =
 "  --one-way            prepare no way back: the target's wal_level can be replica\n"
 "  --dump               do not replicate, for roles that may not: copy the rows while writes are\n"
 "                       refused; there is no way back\n"
-"  --refuse-reads       refuse reads at the source after the switch, except by superusers and\n"
-"                       pg_read_all_data\n"
 "  --no-verify          do not compare the rows after the switch\n"
-"  --take-over          end another run of the same move\n"
 "  --source-for-target CONNECTION, --target-for-source CONNECTION\n"
 "                       how the servers reach each other, if not as this program does; the\n"
 "                       servers store it, and the password in it\n"
@@ -254,22 +249,14 @@ lock(Side *side)
 	{
 		char	   *got = value(side, "SELECT pg_try_advisory_lock(hashtext('instaid-move'), $1::integer)",
 								number, NULL);
-		char	   *holder;
 		bool		mine = got[0] == 't';
 
 		free(got);
 		if (mine)
 			break;
-		if (take_over && (holder = value(side, LOCK_HOLDER, number, NULL)))
-		{
-			say("ending another run on the %s: %s", side->name, holder);
-			free(value(side, "SELECT pg_terminate_backend(substring($1, '[0-9]+')::integer, 5000)", holder,
-					   NULL));
-			free(holder);
-		}
-		else if (now() > until)
+		if (now() > until)
 			stop_busy(side, number, fmt("another run is moving %s", shown),
-					  "Wait for it, or end it with --take-over.");
+					  "Wait for it, or end the session with pg_terminate_backend().");
 		nap(0.2);
 	}
 }
@@ -495,8 +482,6 @@ status(void)
 		Side	   *f = i ? to : from,
 				   *t = i ? from : to;
 
-		if (value(f, GIVE_BACK_READS, shards, NULL))
-			printf("  reads:   the %s refuses them, except by superusers and pg_read_all_data\n", f->name);
 		if (!f->has_slot)
 			continue;
 		result = query(f, SLOT, f->slot, NULL);
@@ -523,12 +508,8 @@ status(void)
 static void
 move(void)
 {
-	char	   *pass,
-			   *why;
+	char	   *pass;
 
-	if (refuses_reads && (why = value(from, CANNOT_REFUSE_READS, shards, NULL)))
-		stop(IN_THE_WAY, "this role cannot refuse reads", why,
-			 "Use a superuser, or leave out --refuse-reads.");
 	if (!is_switched())
 	{
 		refuse_other_way();
@@ -600,8 +581,6 @@ move(void)
 		}
 		switch_over();
 	}
-	if (refuses_reads)
-		refuse_reads();
 	if (is_state(to, "switched"))
 		clean_up();
 	if (is_state(to, NOT_COMPARED))
@@ -671,7 +650,7 @@ main(int argc, char **argv)
 	enum
 	{
 		O_FROM = 1000, O_TO, O_FROM_REACH, O_TO_REACH, O_WAIT, O_STOP, O_HOOK, O_REVERSE, O_ONE_WAY,
-		O_NO_VERIFY, O_TAKE_OVER, O_DUMP, O_REFUSE_READS, O_HELP
+		O_NO_VERIFY, O_DUMP, O_HELP
 	};
 	static const struct option options[] = {
 		{"from", required_argument, NULL, O_FROM}, {"to", required_argument, NULL, O_TO},
@@ -679,13 +658,12 @@ main(int argc, char **argv)
 		{"target-for-source", required_argument, NULL, O_TO_REACH},
 		{"max-wait", required_argument, NULL, O_WAIT}, {"max-stop", required_argument, NULL, O_STOP},
 		{"on-switch", required_argument, NULL, O_HOOK}, {"one-way", no_argument, NULL, O_ONE_WAY},
-		{"no-verify", no_argument, NULL, O_NO_VERIFY}, {"take-over", no_argument, NULL, O_TAKE_OVER},
+		{"no-verify", no_argument, NULL, O_NO_VERIFY},
 		{"check-only", no_argument, NULL, CHECK_ONLY}, {"prepare", no_argument, NULL, PREPARE},
 		{"status", no_argument, NULL, STATUS}, {"switch", no_argument, NULL, SWITCH},
 		{"verify", no_argument, NULL, VERIFY}, {"finish", no_argument, NULL, FINISH},
 		{"cancel", no_argument, NULL, CANCEL}, {"reverse", no_argument, NULL, O_REVERSE},
-		{"dump", no_argument, NULL, O_DUMP}, {"refuse-reads", no_argument, NULL, O_REFUSE_READS},
-		{"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
+		{"dump", no_argument, NULL, O_DUMP}, {"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
 	};
 	int			option;
 
@@ -725,12 +703,6 @@ main(int argc, char **argv)
 				break;
 			case O_NO_VERIFY:
 				verify_rows = false;
-				break;
-			case O_TAKE_OVER:
-				take_over = true;
-				break;
-			case O_REFUSE_READS:
-				refuses_reads = true;
 				break;
 			case O_REVERSE:
 				reverse = true;

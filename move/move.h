@@ -40,7 +40,6 @@ extern bool is_state(Side *side, const char *state);
 extern bool is_moved(Side *side);
 
 /* definitions.c */
-extern char *id_sequences(void);
 extern int	compare_definitions(void);
 extern char *unreachable(Side *side, Side *other);
 extern bool can_reach(Side *side, Side *other);
@@ -70,6 +69,5 @@ extern void open_readers(void);
 extern int	verify(PGconn *of_source, PGconn *of_target, bool is_quiet);
 extern void switch_over(void);
 extern void clean_up(void);
-extern void refuse_reads(void);
 
 #endif

@@ -129,61 +129,6 @@
 	"  WHERE t.pubname = $2 AND t.schemaname = s.schema_name))"
 
 /*
- * While reads are refused, nobody has rights on the schema, and the comment of its guard keeps them.  The
- * program's role, or the owner of the subscription of the move, $2, still works there, and may not be a
- * superuser.  The schema's owner can write the comment, but grant all that it could say as well.
- * A role that was dropped since has no rights.  OFFSET 0 keeps the comments of other schemas unread, which
- * can say anything.
- */
-#define KEPT_RIGHTS(schema) \
-	"(SELECT ARRAY(SELECT i::aclitem FROM unnest(obj_description(p.oid, 'pg_proc')::text[])" \
-	"   WITH ORDINALITY AS k (i, place) WHERE NOT EXISTS (" \
-	"    SELECT FROM regexp_match(i, '^(\"(?:[^\"]|\"\")*\"|[^\"=]*)=[a-zA-Z*]*/(.*)$') AS m, unnest(m) AS r" \
-	"    WHERE r <> '' AND NOT EXISTS (SELECT FROM pg_roles" \
-	"     WHERE r IN (rolname, '\"' || replace(rolname, '\"', '\"\"') || '\"'))) ORDER BY place)" \
-	" FROM pg_proc AS p WHERE p.pronamespace = " schema " AND p.proname = 'instaid_move_guard'" \
-	"  AND p.pronargs = 0 AND obj_description(p.oid, 'pg_proc') IS NOT NULL OFFSET 0)"
-#define RIGHTS "COALESCE(n.nspacl, acldefault('n', n.nspowner))"
-#define REVOKE_ALL \
-	"(SELECT format('REVOKE ALL ON SCHEMA %I FROM PUBLIC%s CASCADE; ', n.nspname," \
-	"  string_agg(DISTINCT format(', %I', pg_get_userbyid(grantee)), ''))" \
-	" FROM aclexplode(" RIGHTS ") WHERE grantee <> 0)"
-#define REFUSE_READS \
-	"SELECT format('COMMENT ON FUNCTION %I.instaid_move_guard() IS %L; ', n.nspname, " RIGHTS ") || " REVOKE_ALL \
-	" || COALESCE((SELECT string_agg(format('GRANT USAGE ON SCHEMA %I TO %I; ', n.nspname, rolname), '')" \
-	"  FROM pg_roles AS r WHERE NOT rolsuper AND (rolname = current_user OR r.oid IN (" \
-	"   SELECT subowner FROM pg_subscription WHERE subname = $2 AND subdbid = " DATABASE "))), '')" \
-	" FROM pg_namespace AS n WHERE n.nspname = ANY ($1::text[]) AND " KEPT_RIGHTS("n.oid") " IS NULL"
-/* null if reads are not refused; in the order of the rights, where a grantor comes first, as pg_dump assumes */
-#define GIVE_BACK_READS \
-	"SELECT string_agg(format('COMMENT ON FUNCTION %I.instaid_move_guard() IS NULL; ', n.nspname)" \
-	" || " REVOKE_ALL " || COALESCE((SELECT string_agg(format('%sGRANT %s ON SCHEMA %I TO %s%s;" \
-	" RESET ROLE; ', CASE WHEN grantor <> n.nspowner THEN format('SET LOCAL ROLE %I; '," \
-	"   pg_get_userbyid(grantor)) END, privilege_type, n.nspname, CASE grantee WHEN 0 THEN 'PUBLIC'" \
-	"   ELSE quote_ident(pg_get_userbyid(grantee)) END, CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)," \
-	"  '' ORDER BY i, privilege_type DESC) FROM unnest(kept) WITH ORDINALITY AS k (item, i)," \
-	"  aclexplode(ARRAY[item])), ''), '') FROM pg_namespace AS n CROSS JOIN LATERAL " KEPT_RIGHTS("n.oid") " AS x (kept)" \
-	" WHERE n.nspname = ANY ($1::text[]) AND kept IS NOT NULL"
-/* for the side that serves, what changes the rights that the other one keeps.  $2: these */
-#define ALL_KEPT_RIGHTS \
-	"SELECT jsonb_object_agg(n.nspname, kept::text)::text FROM pg_namespace AS n" \
-	" CROSS JOIN LATERAL " KEPT_RIGHTS("n.oid") " AS x (kept)" \
-	" WHERE n.nspname = ANY ($1::text[]) AND kept IS NOT NULL"
-#define KEEP_RIGHTS \
-	"SELECT string_agg(format('COMMENT ON FUNCTION %I.instaid_move_guard() IS %L', n.nspname, " RIGHTS ")," \
-	"  '; ' ORDER BY n.nspname) FROM pg_namespace AS n" \
-	" WHERE n.nspname = ANY ($1::text[]) AND $2::jsonb ->> n.nspname::text <> " RIGHTS "::text"
-#define CANNOT_REFUSE_READS \
-	"SELECT CASE WHEN pg_get_userbyid(n.nspowner) = current_user" \
-	"  THEN format('%I owns schema %I, and must read it for this program.', current_user, n.nspname)" \
-	"  ELSE format('%I granted rights on schema %I, and %I may not give them back.'," \
-	"   pg_get_userbyid(grantor), n.nspname, current_user) END" \
-	" FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(" RIGHTS ")" \
-	" WHERE n.nspname = ANY ($1::text[]) AND (pg_get_userbyid(n.nspowner) = current_user" \
-	"  OR grantor <> n.nspowner AND NOT pg_has_role(grantor, 'MEMBER'))" \
-	"  AND NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)"
-
-/*
  * The transactions that may still write rows, or tables, of the shards: since the guard
  * refuses, each later one is refused when it has its lock.  $2: for so many seconds
  */
@@ -221,31 +166,19 @@
 #define EXISTING \
 	"SELECT string_agg(nspname, ', ') FROM pg_namespace WHERE nspname = ANY ($1::text[])"
 
-/* the sequences that issue the IDs of the shards */
-#define ID_SEQUENCES \
-	"SELECT COALESCE(array_agg(q::regclass::text), '{}')::text FROM unnest($1::text[]) AS s" \
-	" CROSS JOIN LATERAL instaid._shard_sequences(s) AS q"
-
 /*
  * The commands that carry the positions of sequences to the other side, after the thaw, which can
- * have set them higher; and whether all could be read.  $2: the sequences of IDs, if the sides have
- * different editions, whose sequences do not count in the same way; else null.
+ * have set them higher; and whether all could be read.
  */
 #define POSITIONS \
 	"SELECT string_agg(command, ';') AS commands, bool_and(command IS NOT NULL) AS are_read FROM (" \
-	"SELECT CASE WHEN s.name = ANY ($2::text[]) THEN" \
-	"  (SELECT CASE WHEN p.is_read AND p.last IS NULL THEN 'SELECT' WHEN p.is_read THEN" \
-	"    format('SELECT instaid.advance_past(%L, %s, %L)', s.name, p.last, i.epoch) END" \
-	"   FROM instaid._position(s.oid, i.shard_id, i.epoch) AS p)" \
-	"  ELSE format('SELECT setval(%1$L, %3$s(%2$s, pg_sequence_last_value(%1$L)))', s.name, s.last," \
-	"   CASE WHEN s.up THEN 'greatest' ELSE 'least' END) END" \
-	" FROM (SELECT c.oid, n.nspname, format('%I.%I', n.nspname, c.relname)," \
+	"SELECT format('SELECT setval(%1$L, %3$s(%2$s, pg_sequence_last_value(%1$L)))', s.name, s.last," \
+	"   CASE WHEN s.up THEN 'greatest' ELSE 'least' END)" \
+	" FROM (SELECT format('%I.%I', n.nspname, c.relname)," \
 	"       pg_sequence_last_value(c.oid), q.seqincrement > 0" \
 	"       FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid" \
 	"       JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
-	"       WHERE n.nspname = ANY ($1::text[])) AS s (oid, schema, name, last, up)" \
-	" LEFT JOIN (SELECT * FROM instaid._list_shards() WHERE $2::text[] IS NOT NULL) AS i" \
-	"  ON i.schema_name = s.schema" \
+	"       WHERE n.nspname = ANY ($1::text[])) AS s (name, last, up)" \
 	" WHERE s.last IS NOT NULL) AS p (command)"
 
 #define UNANALYZED \
@@ -257,20 +190,12 @@
 	"  WHERE p.pronamespace IN " OURS " AND (p.proname, p.pronargs) IN" \
 	"   (('next_id', 0), ('next_id', 1), ('next_ids', 2))" \
 	"  AND (p.pronargs = 0 OR t.typname IN ('regclass', 'id_sequence')))"
-#define ARGUMENT_TYPES \
-	"(SELECT t.oid FROM pg_type AS t WHERE t.typnamespace IN " OURS \
-	" AND t.typname = 'id_sequence' AND t.typtype = 'd')"
-#define LOCKS \
-	"(SELECT c.oid FROM pg_class AS c WHERE c.relnamespace IN " OURS \
-	" AND c.relname = 'id_sequence_lock' AND c.relkind = 'v')"
 /* Has this database the extension?  It can have what is left of the SQL edition, too. */
 #define IS_EXTENSION "EXISTS (SELECT FROM pg_language WHERE lanname = 'instaid')"
 
 /*
  * Definitions, one to a line, in the order of bytes.  $2: whether both servers have one major
- * version, and thus one way to write expressions and rights.  $3: the sequences of IDs, if the sides
- * have different editions; else null.  Then what the editions make is left out, with the rights on
- * these sequences and their comments.  A line of its own tells who can take IDs.
+ * version, and thus one way to write expressions and rights.
  */
 #define ACL(acl, kind, owner) \
 	"CASE WHEN $2::boolean THEN (SELECT string_agg(a::text, ' ' ORDER BY a::text COLLATE \"C\")" \
@@ -289,12 +214,6 @@
 	"regexp_replace(" text ", '(" CAST ")+(?=[],])|(?<=\\])" CAST "\\[\\]', '', 'g')"
 #define RESTORED(text) CASTLESS(NAMELESS(text))
 #define RESTORED_PLAIN(text) CASTLESS("regexp_replace(" NAMELESS(text) ", '[()\\s]', '', 'g')")
-#define OF_BOTH(oid, made) " AND ($3::text[] IS NULL OR " oid " NOT IN " made ")"
-#define IS_ID_SEQUENCE "COALESCE(format('%I.%I', n.nspname, c.relname) = ANY ($3::text[]), false)"
-/* a default, in which a sequence is not cast to the type of the SQL edition */
-#define DEFAULT \
-	RESTORED("replace(pg_get_expr(e.adbin, e.adrelid, true)," \
-			 " CASE WHEN $3::text[] IS NOT NULL THEN format('::%I.id_sequence', n.nspname) ELSE '' END, '')")
 #define COMMENT_OF(catalog, oid) \
 	" || COALESCE(' comment ' || quote_literal(obj_description(" oid ", '" catalog "')), '')"
 #define OUR_CLASS \
@@ -302,7 +221,7 @@
 #define DEFINITIONS \
 	"SELECT d FROM (" \
 	"SELECT concat_ws(' ', 'schema', quote_ident(nspname), 'of', pg_get_userbyid(nspowner)," \
-	"  " ACL("COALESCE(" KEPT_RIGHTS("n.oid") ", nspacl)", "n", "nspowner") ")" \
+	"  " ACL("nspacl", "n", "nspowner") ")" \
 	COMMENT_OF("pg_namespace", "oid") "  FROM pg_namespace AS n WHERE nspname = ANY ($1::text[])" \
 	" UNION ALL SELECT concat_ws(' ', CASE c.relkind WHEN 'r' THEN 'table'" \
 	"  WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'" \
@@ -317,18 +236,16 @@
 	IF_SAME("md5(" RESTORED("pg_get_viewdef(c.oid, true)") ")") " END," \
 	"  (SELECT format('by %s%s', q.seqincrement, CASE WHEN q.seqcycle THEN ' cycle' END)" \
 	"   FROM pg_sequence AS q WHERE q.seqrelid = c.oid)," \
-	"  CASE WHEN " IS_ID_SEQUENCE " THEN NULL" \
-	"       WHEN c.relkind = 'S' THEN " ACL("c.relacl", "s", "c.relowner") \
+	"  CASE WHEN c.relkind = 'S' THEN " ACL("c.relacl", "s", "c.relowner") \
 	"       WHEN c.relkind <> 'c' THEN " ACL("c.relacl", "r", "c.relowner") " END)" \
-	COMMENT_OF("pg_class", "CASE WHEN NOT " IS_ID_SEQUENCE " THEN c.oid END") \
+	COMMENT_OF("pg_class", "c.oid") \
 	"  FROM pg_class AS c" OUR_CLASS " AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c')" \
-	OF_BOTH("c.oid", LOCKS) \
 	" UNION ALL SELECT concat_ws(' ', 'column', format('%I.%I.%I', n.nspname, c.relname, a.attname)," \
 	"  format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'not null' END," \
 	"  (SELECT 'collate ' || l.collname FROM pg_collation AS l WHERE l.oid = a.attcollation)," \
 	"  nullif('generated ' || a.attgenerated::text, 'generated ')," \
 	"  nullif('identity ' || a.attidentity::text, 'identity ')," \
-	"  (SELECT 'default ' || " DEFAULT " FROM pg_attrdef AS e" \
+	"  (SELECT 'default ' || " RESTORED("pg_get_expr(e.adbin, e.adrelid, true)") " FROM pg_attrdef AS e" \
 	"   WHERE e.adrelid = a.attrelid AND e.adnum = a.attnum)," \
 	"  (SELECT string_agg(o, ' ') FROM unnest(a.attoptions) AS o WHERE o ~ '^n_distinct')," \
 	"  'comment ' || quote_literal(col_description(c.oid, a.attnum))," \
@@ -336,7 +253,6 @@
 	"              FROM unnest(a.attacl) AS x)") ")" \
 	"  FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid" OUR_CLASS \
 	"  AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c') AND a.attnum > 0 AND NOT a.attisdropped" \
-	OF_BOTH("c.oid", LOCKS) \
 	" UNION ALL SELECT concat_ws(' ', 'constraint'," \
 	"  format('%I.%I.%I', n.nspname, c.relname, k.conname)," \
 	"  " RESTORED("pg_get_constraintdef(k.oid, true)") ")" \
@@ -370,22 +286,6 @@
 	"  " ACL("p.proacl", "f", "p.proowner") ")" COMMENT_OF("pg_proc", "p.oid") \
 	"  FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang" \
 	"  WHERE p.pronamespace IN " OURS " AND p.proname <> 'instaid_move_guard'" \
-	OF_BOTH("p.oid", MAKERS) \
-	" UNION ALL SELECT format('IDs of %I for %s', n.nspname, string_agg(" \
-	"  CASE u.role WHEN 0 THEN 'public' ELSE pg_get_userbyid(u.role) END, ' '" \
-	"  ORDER BY pg_get_userbyid(u.role) COLLATE \"C\"))" \
-	"  FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang" \
-	"  JOIN pg_namespace AS n ON n.oid = p.pronamespace" \
-	"  CROSS JOIN LATERAL (SELECT ARRAY(SELECT q FROM instaid._shard_sequences(n.nspname) AS q)) AS s (s)" \
-	"  CROSS JOIN LATERAL (" \
-	"   SELECT grantee FROM aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) UNION" \
-	"   SELECT x.grantee FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x" \
-	"   WHERE c.oid = ANY (s.s)) AS u (role)" \
-	"  WHERE $3::text[] IS NOT NULL AND p.oid IN " MAKERS " AND p.proname = 'next_id'" \
-	"  AND p.pronargs = CASE l.lanname WHEN 'instaid' THEN 0 ELSE 1 END AND u.role <> p.proowner" \
-	"  AND has_function_privilege(u.role, p.oid, 'EXECUTE') AND (p.prosecdef OR EXISTS (" \
-	"   SELECT FROM unnest(s.s) AS q WHERE has_sequence_privilege(u.role, q, 'USAGE, UPDATE')))" \
-	"  GROUP BY n.nspname" \
 	" UNION ALL SELECT concat_ws(' ', 'type', t.oid::regtype, 'of', pg_get_userbyid(t.typowner)," \
 	"  CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) END," \
 	"  (SELECT string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder)" \
@@ -395,7 +295,6 @@
 	"   ORDER BY k.conname COLLATE \"C\")" \
 	"   FROM pg_constraint AS k WHERE k.contypid = t.oid AND k.contype = 'c'))" \
 	"  FROM pg_type AS t WHERE t.typnamespace IN " OURS " AND t.typtype IN ('d', 'e', 'r')" \
-	OF_BOTH("t.oid", ARGUMENT_TYPES) \
 	") AS definitions (d) ORDER BY d COLLATE \"C\""
 
 /* What DROP SCHEMA ... CASCADE would drop */
@@ -610,40 +509,6 @@
 	" UNION ALL SELECT '!' || current_user || ' may not create schemas on the target: GRANT CREATE ON" \
 	" DATABASE' WHERE NOT has_database_privilege(current_database(), 'CREATE')"
 
-/* to the other edition: what would go on with functions that it has not, and columns of its types */
-#define CHECK_OTHER_EDITION \
-	"SELECT format('!%s uses a function or the type of its shard, which the other edition makes anew: ' ||" \
-	"  CASE WHEN d.classid = 'pg_type'::regclass AND d.refclassid = 'pg_proc'::regclass THEN" \
-	"   'ALTER DOMAIN %2$s DROP DEFAULT, and let its columns have the default'" \
-	"  WHEN d.classid = 'pg_proc'::regclass THEN" \
-	"   'let no column default to it, drop it, and create it again after --finish'" \
-	"  ELSE 'drop it, and create it again after --finish' END," \
-	"  pg_describe_object(d.classid, d.objid, d.objsubid), d.objid::regtype)" \
-	"  FROM pg_depend AS d WHERE d.deptype = 'n'" \
-	"  AND (d.refclassid = 'pg_proc'::regclass AND d.refobjid IN " MAKERS \
-	"   OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN " ARGUMENT_TYPES ")" \
-	"  AND NOT (d.classid = 'pg_proc'::regclass AND d.objid IN " MAKERS ")" \
-	"  AND NOT (d.classid = 'pg_attrdef'::regclass AND EXISTS (SELECT FROM pg_attrdef AS a" \
-	"   JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_proc AS p ON p.pronamespace = c.relnamespace" \
-	"   AND p.proowner = c.relowner WHERE a.oid = d.objid AND p.oid IN " MAKERS "))" \
-	" UNION ALL SELECT format('!schema %I has the type id_sequence of an earlier move: DROP FUNCTION" \
-	" %1$I.sql_edition_next_id, %1$I.sql_edition_next_ids; DROP DOMAIN %1$I.id_sequence', n.nspname)" \
-	"  FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace" \
-	"  WHERE t.oid IN " ARGUMENT_TYPES " AND " IS_EXTENSION \
-	" UNION ALL SELECT format('!column %I of %s is an instaid.id, which only the extension has: ALTER" \
-	" TABLE %2$s ALTER %1$I TYPE bigint', a.attname, c.oid::regclass)" \
-	"  FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid" \
-	"  WHERE c.relnamespace IN " OURS " AND c.relkind IN ('r', 'p') AND NOT c.relispartition" \
-	"  AND a.atttypid = to_regtype('instaid.id')" \
-	" UNION ALL SELECT format('!column %I of %s defaults to %s, which only the extension has: let it" \
-	" default to %I.next_id()', t.attname, c.oid::regclass, p.oid::regprocedure, n.nspname)" \
-	"  FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid" \
-	"  JOIN pg_attrdef AS a ON a.oid = d.objid JOIN pg_class AS c ON c.oid = a.adrelid" \
-	"  JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
-	"  JOIN pg_attribute AS t ON t.attrelid = c.oid AND t.attnum = a.adnum" \
-	"  WHERE d.refclassid = 'pg_proc'::regclass AND d.classid = 'pg_attrdef'::regclass" \
-	"  AND p.pronamespace = 'instaid'::regnamespace AND p.proname IN ('next_id', 'next_ids')" \
-	"  AND c.relnamespace IN " OURS
 #define OWNERS \
 	"SELECT array_agg(DISTINCT pg_get_userbyid(proowner))::text FROM pg_proc WHERE oid IN " MAKERS
 /* $1: these, for the target */
@@ -672,14 +537,6 @@
 #define ENCODING \
 	"SELECT concat_ws(', ', pg_encoding_to_char(encoding), datcollate, datctype)" \
 	" FROM pg_database WHERE datname = current_database()"
-
-/* Make the shards, which a dump of the other edition has made, shards of this one. */
-#define CONVERT \
-	"SELECT format('SELECT instaid._convert_shard(%L)', s) FROM unnest($1::text[]) AS s"
-/* what a shard of the SQL edition that is in use goes on with meanwhile */
-#define DROP_OLD_FUNCTIONS \
-	"SELECT format('DROP FUNCTION %1$I.sql_edition_next_id, %1$I.sql_edition_next_ids;" \
-	" DROP DOMAIN %1$I.id_sequence', s) FROM unnest($1::text[]) AS s WHERE " IS_EXTENSION
 
 /* How a copy goes.  PostgreSQL 19 has another name for the errors of copies of tables. */
 #define PROGRESS \

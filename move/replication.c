@@ -188,14 +188,9 @@ follow(double until)
 		{
 			compared = now();
 			if (compare_definitions())
-			{
-				char	   *rights = value(from, KEEP_RIGHTS, shards, value(to, ALL_KEPT_RIGHTS, shards, NULL));
-
 				stop(DIFFERENT, "the definitions of the two sides differ",
 					 "They were changed since the move began.",
-					 fmt("Make the same change on the target%s%s, and run the same command again, or --cancel.",
-						 rights ? ", which keeps rights on a schema in a comment: " : "", rights ? rights : ""));
-			}
+					 "Make the same change on the target, and run the same command again, or --cancel.");
 			publish_new_tables();
 		}
 		if (now() - waiting > 10)

@@ -271,7 +271,6 @@ attempt(int *status, char **why)
 			   *refuse = guards(from, REFUSES),
 			   *pass = guards(to, LETS_PASS),
 			   *thaw = value(to, THAW, shards, "{}"),
-			   *reads = value(to, GIVE_BACK_READS, shards, NULL),
 			   *freeze = value(to, "SELECT COALESCE(string_agg(format("
 							   "'SELECT instaid.freeze_shard(%L)', s), ';'), 'SELECT')"
 							   " FROM unnest($1::text[]) AS s", frozen, NULL),
@@ -345,7 +344,7 @@ attempt(int *status, char **why)
 	if ((text = value(from, CREATORS, shards, NULL)))
 		return *why = fmt("session %s creates something in the schema", text), false;
 	if (!(result = try_query(from, "SELECT p.*, EXISTS (" MISSING_GUARDS ") FROM (" POSITIONS ") AS p",
-							 shards, id_sequences())))
+							 shards, NULL)))
 		return *why = from->error, false;
 	if (PQgetvalue(result, 0, 1)[0] == 'f')
 		return *why = "the position of a sequence cannot be read", false;
@@ -366,8 +365,7 @@ attempt(int *status, char **why)
 	if (interrupted)
 		return *why = "interrupted", false;
 
-	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; %s; %s; %s; %s; %s;"
-					 " %s", reads ? reads : "SELECT", pass, thaw,
+	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; %s; %s; %s; %s; %s", pass, thaw,
 					 PQgetisnull(result, 0, 0) ? "SELECT" : PQgetvalue(result, 0, 0),
 					 freeze, by_dump ? publication(to, from, "switched", true) :
 					 fmt("ALTER SUBSCRIPTION %s DISABLE; ALTER SUBSCRIPTION %s SET (slot_name = NONE); %s",
@@ -522,13 +520,4 @@ clean_up(void)
 		run(to, mark(to, from, by_dump ? "back" : NOT_COMPARED, to->one_way));
 	}
 	look();
-}
-
-/* After the switch: what is read at the source would be old. */
-void
-refuse_reads(void)
-{
-	run_patiently(from, REFUSE_READS, "refuse reads at the source");
-	step("reads refused");
-	say("%s: the source refuses reads, except by superusers and pg_read_all_data", shown);
 }
