@@ -130,6 +130,10 @@ check(void)
 	{
 		Side	   *side = i ? to : from;
 
+		/* whoever may create schemas could have made it, to stop writes */
+		if (value(side, REFUSES, name, NULL))
+			fault('!', fmt("schema %s exists on the %s, which this move would take for its own: drop it", name,
+						   side->name));
 		if ((owner = value(side, EDITION_OWNER, NULL, NULL)))
 			fault('-', fmt("schema instaid of the %s belongs to %s: its functions run with your rights",
 						   side->name, owner));
@@ -220,14 +224,6 @@ dump(const char *section)
 	if (PQserverVersion(to->conn) < 170000
 		&& (key = strstr(text, "\nSET transaction_timeout = 0;")))
 		memcpy(key + 1, "--", 2);
-	/* there, the guards belong to the role that makes the shards */
-	for (char *at = text; (at = strstr(at, ".instaid_move_guard() OWNER TO ")); at++)
-	{
-		for (key = at; key > text &&key[-1] != '\n';)
-			key--;
-		if (strncmp(key, "ALTER FUNCTION ", 15) == 0)
-			memcpy(key, "--", 2);
-	}
 	PQclear(names);
 	free(args);
 	return text;
@@ -285,15 +281,13 @@ rehearse(void)
 void
 define(void)
 {
-	char	   *conninfo = literal(to, from->reach),
-			   *refuse;
+	char	   *conninfo = literal(to, from->reach);
 
 	make_shards();
 	if (!run_each(to, FREEZE, shards, NULL))
 		stop(FAILED, "cannot freeze the shards on the target", to->error,
 			 "Run the same command again, or --cancel.");
-	refuse = guards(to, REFUSES);
-	run(to, refuse);
+	run(to, fmt("CREATE SCHEMA %s", name));
 	if (compare_definitions())
 		stop(DIFFERENT, "the definitions that arrived differ",
 			 "A setting of the target, as its default privileges, has changed them.",
@@ -302,7 +296,6 @@ define(void)
 				" WITH (connect = false, slot_name = %s); COMMIT", name, conninfo, name, from->slot));
 	prepare_session(to, to->conn);
 	PQfreemem(conninfo);
-	free(refuse);
 	step("defined");
 	look();
 }

@@ -368,7 +368,8 @@ dismantle(Side *f, Side *t)
 		char	   *drop = value(t, "SELECT string_agg(format('DROP SCHEMA %I CASCADE', nspname), ';')"
 								 " FROM pg_namespace WHERE nspname = ANY ($1::text[])", shards, NULL);
 
-		if (!try(t, fmt("DROP SUBSCRIPTION IF EXISTS %s; %s", name, drop ? drop : "SELECT")))
+		if (!try(t, fmt("DROP SUBSCRIPTION IF EXISTS %s; DROP SCHEMA IF EXISTS %s; %s", name, name,
+						drop ? drop : "SELECT")))
 			stop(NOT_NOW, fmt("cannot drop the shards of the %s", t->name), t->error,
 				 "Run the same command again.");
 		free(drop);
@@ -508,7 +509,7 @@ status(void)
 static void
 move(void)
 {
-	char	   *pass;
+	char	   *existing;
 
 	if (!is_switched())
 	{
@@ -545,12 +546,11 @@ move(void)
 				 is_stopping() ? "Writes are refused." : NULL, "Run it with --dump, or --cancel it.");
 		if (is_stopping())
 			take_back();
-		if (!(pass = guards(from, LETS_PASS)))
+		if (!(existing = value(from, EXISTING, shards, NULL)))
 			stop(IN_THE_WAY, fmt("the source has no schema of %s", shown),
 				 "It was dropped or renamed since the move began.",
 				 "Rename it back, and run the same command again, or --cancel.");
-		run(from, pass);
-		free(pass);
+		free(existing);
 		run_patiently(from, MISSING_GUARDS, "put guards on the tables");
 		step("guards");
 		if (by_dump)

@@ -62,7 +62,6 @@ extern bool wait_for_copy(Side *f, double until);
 
 /* switch.c */
 extern volatile sig_atomic_t interrupted;
-extern char *guards(Side *side, const char *body);
 extern void run_patiently(Side *side, const char *sql, const char *what);
 extern void take_back(void);
 extern void open_readers(void);

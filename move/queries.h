@@ -87,46 +87,38 @@
 	" ALTER PUBLICATION %3$I DROP TABLE ONLY %1$I.%2$I', n.nspname, c.relname, $2::text) " \
 	TABLES " AND " IS_PUBLISHED
 
-/* The guards: statement triggers, whose functions refuse or let pass. */
-#define GUARD_FUNCTION \
-	"SELECT string_agg(format('CREATE OR REPLACE FUNCTION %I.instaid_move_guard() RETURNS trigger" \
-	" LANGUAGE plpgsql AS %L', nspname, $2::text), ';' ORDER BY nspname)" \
-	" FROM pg_namespace WHERE nspname = ANY ($1::text[])"
-#define REFUSES \
-	"BEGIN RAISE object_not_in_prerequisite_state USING" \
-	" MESSAGE = pg_catalog.format('shard %I is frozen', TG_TABLE_SCHEMA)," \
-	" DETAIL = 'It is being moved to another database, or was moved.'," \
-	" HINT = 'Use the shard in its new place.'; END"
-#define LETS_PASS "BEGIN RETURN NULL; END"
-
+/*
+ * The guards: statement triggers, which refuse while a schema with the name of the move, $2, exists.
+ * One is missing unless it has its function, its events (62: BEFORE INSERT, DELETE, UPDATE or
+ * TRUNCATE, for each statement) and its argument, and is enabled.
+ */
+#define IS_GUARD \
+	"t.tgname = 'instaid_move_guard' AND t.tgfoid = 'instaid._move_guard()'::regprocedure" \
+	" AND t.tgargs = convert_to($2::text, 'UTF8') || '\\x00'"
 #define MISSING_GUARDS \
-	"SELECT format('CREATE TRIGGER instaid_move_guard BEFORE INSERT OR UPDATE OR DELETE OR" \
-	" TRUNCATE ON %1$I.%2$I FOR EACH STATEMENT EXECUTE FUNCTION %1$I.instaid_move_guard()'," \
-	" n.nspname, c.relname)" \
+	"SELECT CASE WHEN t.oid IS NOT NULL THEN" \
+	"  format('DROP TRIGGER instaid_move_guard ON %I.%I; ', n.nspname, c.relname) ELSE '' END" \
+	" || format('CREATE TRIGGER instaid_move_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE" \
+	" ON %I.%I FOR EACH STATEMENT EXECUTE FUNCTION instaid._move_guard(%L)', n.nspname, c.relname, $2::text)" \
 	" FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
-	" WHERE n.nspname = ANY ($1::text[]) AND c.relkind IN ('r', 'p') AND NOT EXISTS (" \
-	"  SELECT FROM pg_trigger WHERE tgrelid = c.oid AND tgname = 'instaid_move_guard')" \
+	" LEFT JOIN pg_trigger AS t ON t.tgrelid = c.oid AND t.tgname = 'instaid_move_guard'" \
+	" WHERE n.nspname = ANY ($1::text[]) AND c.relkind IN ('r', 'p') AND NOT COALESCE(" \
+	IS_GUARD " AND t.tgtype = 62 AND t.tgenabled = 'O' AND t.tgqual IS NULL, false)" \
 	" ORDER BY c.oid"
-
 #define DROP_GUARDS \
 	"SELECT format('DROP TRIGGER instaid_move_guard ON %I.%I', n.nspname, c.relname)" \
 	" FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
 	" JOIN pg_trigger AS t ON t.tgrelid = c.oid" \
-	" WHERE n.nspname = ANY ($1::text[]) AND t.tgname = 'instaid_move_guard'" \
-	" UNION ALL (SELECT format('DROP FUNCTION %I.instaid_move_guard()', n.nspname)" \
-	" FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace" \
-	" WHERE n.nspname = ANY ($1::text[]) AND p.proname = 'instaid_move_guard')"
+	" WHERE n.nspname = ANY ($1::text[]) AND " IS_GUARD
 
 /* a move, $2, has a publication without the tables of the shards */
 #define BEGUN_BY_DUMP \
 	"SELECT true " TABLES " AND NOT EXISTS (SELECT FROM pg_publication_tables WHERE pubname = $2) LIMIT 1"
 /* shards of a move, $2, that have another name now */
 #define RENAMED \
-	"SELECT string_agg(s.schema_name, ', ') FROM instaid.shards AS s" \
-	" WHERE s.schema_name <> ALL ($1::text[])" \
-	" AND to_regprocedure(format('%I.instaid_move_guard()', s.schema_name)) IS NOT NULL" \
-	" AND ($2 = 'instaid_move_' || s.shard_id OR EXISTS (SELECT FROM pg_publication_tables AS t" \
-	"  WHERE t.pubname = $2 AND t.schemaname = s.schema_name))"
+	"SELECT string_agg(DISTINCT n.nspname, ', ') FROM pg_trigger AS t" \
+	" JOIN pg_class AS c ON c.oid = t.tgrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
+	" WHERE n.nspname <> ALL ($1::text[]) AND " IS_GUARD
 
 /*
  * The transactions that may still write rows, or tables, of the shards: since the guard
@@ -285,7 +277,7 @@
 	"  md5(p.prosrc || COALESCE(" IF_SAME(RESTORED_PLAIN("pg_get_function_sqlbody(p.oid)")) ", ''))," \
 	"  " ACL("p.proacl", "f", "p.proowner") ")" COMMENT_OF("pg_proc", "p.oid") \
 	"  FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang" \
-	"  WHERE p.pronamespace IN " OURS " AND p.proname <> 'instaid_move_guard'" \
+	"  WHERE p.pronamespace IN " OURS \
 	" UNION ALL SELECT concat_ws(' ', 'type', t.oid::regtype, 'of', pg_get_userbyid(t.typowner)," \
 	"  CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) END," \
 	"  (SELECT string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder)" \
@@ -429,10 +421,6 @@
 	" shard', s.subname, r.srrelid::regclass) FROM pg_subscription_rel AS r" \
 	"  JOIN pg_subscription AS s ON s.oid = r.srsubid JOIN pg_class AS c ON c.oid = r.srrelid" \
 	"  WHERE c.relnamespace IN " OURS \
-	" UNION ALL SELECT format('!function %I.instaid_move_guard() belongs to %s: drop it', n.nspname," \
-	"  pg_get_userbyid(p.proowner)) FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace" \
-	"  JOIN pg_roles AS r ON r.oid = p.proowner WHERE n.nspname = ANY ($1::text[])" \
-	"  AND p.proname = 'instaid_move_guard' AND NOT r.rolsuper AND r.rolname <> current_user" \
 	" UNION ALL SELECT format('!the lock table has no room for the %s relations of the shards: raise" \
 	" max_locks_per_transaction, and restart, or move fewer shards at once', n)" \
 	"  FROM (SELECT count(*) FROM pg_class WHERE relnamespace IN " OURS ") AS x (n)" \
@@ -531,6 +519,8 @@
 	"  AND " IS_EXTENSION ")," \
 	" (SELECT 'the SQL edition ' || substring(obj_description(oid, 'pg_namespace'), '([0-9.]+), SQL')" \
 	"  FROM pg_namespace WHERE nspname = 'instaid_sql'), 'no instaid')"
+/* what makes the guards of a move refuse; $1: its name */
+#define REFUSES "SELECT true WHERE to_regnamespace($1) IS NOT NULL"
 #define EDITION_OWNER \
 	"SELECT r.rolname FROM pg_namespace AS n JOIN pg_roles AS r ON r.oid = n.nspowner" \
 	" WHERE n.nspname = 'instaid' AND NOT r.rolsuper AND r.rolname <> current_user"

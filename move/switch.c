@@ -17,13 +17,6 @@ static bool may_be_told = true; /* --on-switch, that the shards are switched;
 
 volatile sig_atomic_t interrupted = 0;
 
-/* The functions of the guards: let writes pass, or refuse them. */
-char *
-guards(Side *side, const char *body)
-{
-	return value(side, GUARD_FUNCTION, shards, body);
-}
-
 /*
  * Run commands that need locks on tables that clients use, one by one, with as little waiting
  * as helps.
@@ -99,19 +92,16 @@ catch_signals(void (*handler) (int))
 void
 take_back(void)
 {
-	char	   *pass,
-			   *thaw,
+	char	   *thaw,
 			   *unmark,
 			   *why;
 	const char *before = strncmp(from->state, "back", 4) == 0 ? "back" : "copying";
 
 	answer_by = 0;
-	pass = guards(from, LETS_PASS);
 	thaw = value(from, THAW, shards, frozen);
 	unmark = mark(from, to, before, false);
-	run(from, fmt("SET lock_timeout = '10s'; SET synchronous_commit = on; %s; %s; %s",
-				  pass ? pass : "SELECT", thaw ? thaw : "SELECT", unmark));
-	free(pass);
+	run(from, fmt("SET lock_timeout = '10s'; SET synchronous_commit = on; DROP SCHEMA IF EXISTS %s; %s; %s",
+				  name, thaw ? thaw : "SELECT", unmark));
 	free(thaw);
 	free(unmark);
 	set(&from->state, before);
@@ -259,7 +249,7 @@ copy_shards(int *status, char **why)
 
 /*
  * Stop the source and start the target.  No lock is held while another is waited for: the guards
- * are there already, and a change of their functions refuses all later writes at once.  Then the
+ * are there already, and a schema that they look for refuses all later writes at once.  Then the
  * transactions end that may have passed before.  If anything fails or takes too long, the
  * caller takes it back.
  */
@@ -268,8 +258,6 @@ attempt(int *status, char **why)
 {
 	char	   *stopping = mark(from, to, is_moved(from) ? "back, stopping" : "copying, stopping",
 								false),
-			   *refuse = guards(from, REFUSES),
-			   *pass = guards(to, LETS_PASS),
 			   *thaw = value(to, THAW, shards, "{}"),
 			   *freeze = value(to, "SELECT COALESCE(string_agg(format("
 							   "'SELECT instaid.freeze_shard(%L)', s), ';'), 'SELECT')"
@@ -294,7 +282,8 @@ attempt(int *status, char **why)
 	answer_by = until + 1;
 	at_end = take_back;
 	/* wait_for_copy() flushes this, and the freeze; a dump does not call it */
-	if (!try(from, fmt("SET synchronous_commit = %s; %s; %s", by_dump ? "on" : "off", stopping, refuse)))
+	if (!try(from, fmt("SET synchronous_commit = %s; %s; CREATE SCHEMA %s", by_dump ? "on" : "off",
+					   stopping, name)))
 		return *why = from->error, false;
 	step("stopping");
 
@@ -329,7 +318,6 @@ attempt(int *status, char **why)
 			return false;
 		until = now() + max_stop;
 		answer_by = until + 1;
-		pass = guards(to, LETS_PASS);
 		thaw = value(to, THAW, shards, "{}");
 	}
 	else if (!wait_for_copy(from, until))
@@ -344,7 +332,7 @@ attempt(int *status, char **why)
 	if ((text = value(from, CREATORS, shards, NULL)))
 		return *why = fmt("session %s creates something in the schema", text), false;
 	if (!(result = try_query(from, "SELECT p.*, EXISTS (" MISSING_GUARDS ") FROM (" POSITIONS ") AS p",
-							 shards, NULL)))
+							 shards, name)))
 		return *why = from->error, false;
 	if (PQgetvalue(result, 0, 1)[0] == 'f')
 		return *why = "the position of a sequence cannot be read", false;
@@ -365,7 +353,7 @@ attempt(int *status, char **why)
 	if (interrupted)
 		return *why = "interrupted", false;
 
-	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; %s; %s; %s; %s; %s", pass, thaw,
+	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; DROP SCHEMA IF EXISTS %s; %s; %s; %s; %s", name, thaw,
 					 PQgetisnull(result, 0, 0) ? "SELECT" : PQgetvalue(result, 0, 0),
 					 freeze, by_dump ? publication(to, from, "switched", true) :
 					 fmt("ALTER SUBSCRIPTION %s DISABLE; ALTER SUBSCRIPTION %s SET (slot_name = NONE); %s",
