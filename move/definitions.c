@@ -11,26 +11,59 @@
 
 #include "move.h"
 #include "queries.h"
+#include "texts.h"
 
-/*
- * Compare the definitions, on both sides at the same time.  This is also done while writes are
- * refused, and to plan the query takes longer than to run it.
- */
-int
-compare_definitions(void)
+/* of the definitions when they were compared, as the catalogs say; null if they were not */
+static char *fingerprints[2] = {NULL, NULL};
+
+static char *id_sequences[2] = {NULL, NULL};
+
+/* Ask both sides for their fingerprint, at the same time: to plan the query takes longer than to run it. */
+static void
+take_fingerprints(char *taken[2])
 {
 	static bool is_prepared = false;
-	bool		is_same = PQserverVersion(from->conn) / 10000 == PQserverVersion(to->conn) / 10000;
-	const char *values[] = {shards, is_same ? "t" : "f"};
-	PGresult   *of_source;
 
-	for (int i = 0; i < 2 && !is_prepared; i++)
-		PQclear(PQprepare((i ? to : from)->conn, "definitions", DEFINITIONS, 2, NULL));
+	for (int i = 0; i < 2; i++)
+	{
+		Side	   *side = i ? to : from;
+		const char *values[] = {shards, NULL};
+
+		if (!is_prepared)
+			PQclear(PQprepare(side->conn, "fingerprint", FINGERPRINT, 2, NULL));
+		if (!id_sequences[i])
+			id_sequences[i] = value(side, ID_SEQUENCES, shards, NULL);
+		values[1] = id_sequences[i];
+		PQsendQueryPrepared(side->conn, "fingerprint", 2, values, NULL, NULL, 0);
+	}
 	is_prepared = true;
-	PQsendQueryPrepared(from->conn, "definitions", 2, values, NULL, NULL, 0);
-	PQsendQueryPrepared(to->conn, "definitions", 2, values, NULL, NULL, 0);
-	of_source = answer(from, from->conn);
-	return print_lines(differences(of_source, answer(to, to->conn)), 20);
+	for (int i = 0; i < 2; i++)
+	{
+		PGresult   *result = answer(i ? to : from, (i ? to : from)->conn);
+
+		taken[i] = strdup(PQgetvalue(result, 0, 0));
+		PQclear(result);
+	}
+}
+
+/*
+ * Are the definitions as they were when they were compared?  With --dump, the target has none.
+ */
+bool
+are_unchanged(void)
+{
+	char	   *taken[2];
+	bool		are_same = fingerprints[0] != NULL;
+
+	if (!are_same)
+		return false;
+	take_fingerprints(taken);
+	for (int i = 0; i < 2; i++)
+	{
+		are_same &= (i == 1 && by_dump) || strcmp(taken[i], fingerprints[i]) == 0;
+		free(taken[i]);
+	}
+	return are_same;
 }
 
 static int	faults;
@@ -152,88 +185,160 @@ check(void)
 			 "Run the same command again.");
 }
 
-/* The definitions of the shards, or a section of them, as pg_dump writes them */
+/* What a program writes, or null if it fails */
 static char *
-dump(const char *section)
+output_of(char *const *args)
 {
-	PGresult   *names = query(from, "SELECT '\"' || replace(s, '\"', '\"\"') || '\"'"
-							  " FROM unnest($1::text[]) AS s", shards, NULL);
-	char	  **args = calloc(2 * PQntuples(names) + 8, sizeof(char *));
-	char	   *text = NULL,
-			   *key;
+	char	   *text = NULL;
 	size_t		room = 0;
-	int			n = 0,
-				status,
+	int			status,
 				out[2];
 	pid_t		child;
 	FILE	   *output;
 	bool		is_read;
 
-	if (!args)
-		abort();
-	args[n++] = "pg_dump";
-	args[n++] = (char *) section;
-	args[n++] = "--no-publications";
-	args[n++] = "--no-subscriptions";
-	for (int i = 0; i < PQntuples(names); i++)
-	{
-		args[n++] = "-n";
-		args[n++] = PQgetvalue(names, i, 0);
-	}
-	args[n++] = "-d";
-	args[n++] = (char *) from->conninfo;
 	if (pipe(out) != 0 || (child = fork()) < 0)
-		stop(FAILED, "cannot start pg_dump", strerror(errno), NULL);
+		stop(FAILED, fmt("cannot start %s", args[0]), strerror(errno), NULL);
 	if (child == 0)
 	{
 		dup2(out[1], 1);
 		close(out[0]);
 		close(out[1]);
-		execvp(args[0], args);
-		fprintf(stderr, "pg_dump: %s\n", strerror(errno));
+		execv(args[0], args);
+		fprintf(stderr, "%s: %s\n", args[0], strerror(errno));
 		_exit(127);
 	}
 	close(out[1]);
 	if (!(output = fdopen(out[0], "r")))
 		abort();
-	/* all of it: a dump in plain text has no zero byte */
+	/* all of it: a text has no zero byte */
 	is_read = getdelim(&text, &room, '\0', output) > 0 && !ferror(output);
 	fclose(output);
-	if (waitpid(child, &status, 0) != child || status != 0 || !is_read)
-		stop(FAILED, "pg_dump failed", "Its message is above.",
-			 "Have the pg_dump of the source's version first in PATH, and run the same command again.");
+	return waitpid(child, &status, 0) == child && status == 0 && is_read ? text : NULL;
+}
 
-	/*
-	 * What pg_dump writes for psql, and for servers that are newer than the
-	 * target.  Nothing of the shards comes before these lines.
-	 */
-	if ((key = strstr(text, "\\restrict ")) && key < strstr(text, "SET "))
+/* The pg_dump in PATH that comes closest to a major version from above; the first of several */
+static char *
+find_pg_dump(int least)
+{
+	char	   *path = strdup(getenv("PATH") ? getenv("PATH") : ""),
+			   *best = NULL;
+	int			best_version = 0;
+
+	for (char *dir = strtok(path, ":"); dir; dir = strtok(NULL, ":"))
 	{
-		char	   *line = strndup(key, strcspn(key, "\n"));
-		char	   *end = fmt("\n\\un%s", line + 1);
-		char	   *last = NULL;
+		char	   *program = fmt("%s/pg_dump", dir);
+		char	   *args[] = {program, "--version", NULL};
+		char	   *answer = access(program, X_OK) == 0 ? output_of(args) : NULL;
+		int			version = answer ? atoi(answer + strcspn(answer, "0123456789")) : 0;
 
-		memcpy(key, "--", 2);
-		for (char *at = text; (at = strstr(at, end)); at++)
-			last = at;
-		if (last)
-			memcpy(last + 1, "--", 2);
-		free(line);
-		free(end);
+		if (version >= least && (!best || version < best_version))
+		{
+			best = program;
+			best_version = version;
+		}
+		free(answer);
 	}
-	if (PQserverVersion(to->conn) < 170000
-		&& (key = strstr(text, "\nSET transaction_timeout = 0;")))
-		memcpy(key + 1, "--", 2);
+	free(path);
+	if (!best)
+		stop(FAILED, fmt("there is no pg_dump for PostgreSQL %d in PATH", least), NULL,
+			 "Add the directory of that version's programs to PATH, and run the same command again.");
+	return best;
+}
+
+/* Is it a line for psql?  Those of pg_dump begin and end what it writes but for comments. */
+static bool
+is_for_psql(const char *line)
+{
+	return strncmp(line, "\\restrict ", 10) == 0 || strncmp(line, "\\unrestrict ", 12) == 0;
+}
+
+/* The definitions of the shards on a side, or a section of them, as pg_dump writes them */
+static char *
+dump(Side *side, const char *program, const char *section)
+{
+	PGresult   *names = query(from, "SELECT '--schema=\"' || replace(s, '\"', '\"\"') || '\"'"
+							  " FROM unnest($1::text[]) AS s", shards, NULL);
+	char	  **args = grown(NULL, PQntuples(names) + 8, sizeof(char *));
+	char	   *text,
+			   *first,
+			   *last = NULL;
+	int			n = 0;
+
+	args[n++] = (char *) program;
+	args[n++] = (char *) section;
+	args[n++] = "--no-publications";
+	args[n++] = "--no-subscriptions";
+	args[n++] = fmt("--lock-wait-timeout=%.0f", 1000 * (max_wait < 1 ? 1 : max_wait));
+	for (int i = 0; i < PQntuples(names); i++)
+		args[n++] = PQgetvalue(names, i, 0);
+	args[n++] = "-d";
+	args[n++] = (char *) side->conninfo;
+	args[n] = NULL;
+	if (!(text = output_of(args)))
+	{
+		/* a server that is gone is told as such */
+		run(side, "SELECT");
+		stop(FAILED, fmt("pg_dump of the %s failed", side->name), "Its message is above.",
+			 "Run the same command again.");
+	}
 	PQclear(names);
 	free(args);
+
+	/* the first and the last line that are no comment are for psql, or for no one */
+	for (first = text; *first == '\n' || strncmp(first, "--", 2) == 0; first += strcspn(first, "\n") + 1)
+		;
+	for (char *line = text; *line; line += strcspn(line, "\n") + (line[strcspn(line, "\n")] != '\0'))
+		if (*line != '\n' && strncmp(line, "--", 2) != 0)
+			last = line;
+	if (is_for_psql(first))
+		memcpy(first, "--", 2);
+	if (last && is_for_psql(last))
+		memcpy(last, "--", 2);
 	return text;
+}
+
+/*
+ * Compare the definitions of both sides, as one pg_dump writes them, and remember what the catalogs said
+ * before.  Nothing of this happens while writes are refused: there, are_unchanged() is asked.
+ */
+int
+compare_definitions(void)
+{
+	int			versions[2] = {PQserverVersion(from->conn) / 10000, PQserverVersion(to->conn) / 10000};
+	char	   *program = find_pg_dump(versions[0] > versions[1] ? versions[0] : versions[1]);
+	char	   *taken[2],
+			   *texts[2];
+	PGresult   *maximums[2];
+	int			differ;
+
+	for (int i = 0; i < 2; i++)
+		set(&id_sequences[i], NULL);
+	take_fingerprints(taken);
+	for (int i = 0; i < 2; i++)
+	{
+		texts[i] = dump(i ? to : from, program, "--schema-only");
+		maximums[i] = query(i ? to : from, MAXIMUMS, shards, id_sequences[i]);
+	}
+	step("both dumped");
+	differ = compare_texts(texts[0], texts[1], versions[0] == versions[1]);
+	/* a sequence that only one side has was told */
+	if (!differ)
+		differ = print_lines(differences(maximums[0], maximums[1]), 20);
+	for (int i = 0; i < 2; i++)
+	{
+		free(texts[i]);
+		set(&fingerprints[i], differ ? NULL : taken[i]);
+		free(taken[i]);
+	}
+	return differ;
 }
 
 /* Make definitions of the shards on the target, in its transaction, and undo what the dump has set. */
 bool
 restore(const char *section)
 {
-	char	   *text = dump(section);
+	char	   *text = dump(from, find_pg_dump(PQserverVersion(from->conn) / 10000), section);
 	bool		good;
 
 	step("dumped");
@@ -260,16 +365,53 @@ make_shards(void)
 			 " and run the same command again, or --cancel.");
 }
 
-/* Would the definitions arrive as they are?  This is seen before writes are refused. */
+/* Drop what the target has of the move: its schemas are of the move as long as its subscription is there. */
+bool
+drop_copy(Side *side)
+{
+	char	   *drop = value(side, DROP_SCHEMAS, shards, name);
+
+	return try(side, fmt("DROP SUBSCRIPTION IF EXISTS %s; %s", name, drop ? drop : "SELECT"));
+}
+
+/* Compare the definitions that have arrived, which no client uses yet, and drop them if they differ. */
+static void
+compare_arrived(void)
+{
+	int			differ = compare_definitions();
+
+	if (!differ)
+		return;
+	look();
+	detach(to);
+	if (!drop_copy(to))
+		say("cannot drop the shards of the target again: %s", to->error);
+	stop(DIFFERENT, "the definitions that arrived differ",
+		 "A setting of the target, as its default privileges, has changed them.",
+		 "Remove the cause there, and run the same command again, or --cancel.");
+}
+
+/*
+ * Would the definitions arrive as they are?  This is seen before writes are refused.  The schema with the
+ * name of the move tells that the others are its own.
+ */
 void
 rehearse(void)
 {
+	if (value(to, REFUSES, name, NULL) && !drop_copy(to))
+		stop(NOT_NOW, "cannot drop the shards of an earlier rehearsal on the target", to->error,
+			 "Run the same command again.");
 	make_shards();
-	if (compare_definitions())
-		stop(DIFFERENT, "the definitions would arrive differently",
-			 "A setting of the target, as its default privileges, changes them.",
-			 "Remove the cause there, and run the same command again, or --cancel.");
-	run(to, "ROLLBACK");
+	if (!run_each(to, FREEZE, shards, NULL))
+		stop(FAILED, "cannot freeze the shards on the target", to->error,
+			 "Run the same command again, or --cancel.");
+	run(to, fmt("CREATE SCHEMA %s; COMMIT", name));
+	prepare_session(to, to->conn);
+	step("rehearsing");
+	compare_arrived();
+	if (!drop_copy(to))
+		stop(NOT_NOW, "cannot drop the shards of the rehearsal on the target", to->error,
+			 "Run the same command again.");
 	step("rehearsed");
 }
 
@@ -287,15 +429,11 @@ define(void)
 	if (!run_each(to, FREEZE, shards, NULL))
 		stop(FAILED, "cannot freeze the shards on the target", to->error,
 			 "Run the same command again, or --cancel.");
-	run(to, fmt("CREATE SCHEMA %s", name));
-	if (compare_definitions())
-		stop(DIFFERENT, "the definitions that arrived differ",
-			 "A setting of the target, as its default privileges, has changed them.",
-			 "Remove the cause there, and run the same command again, or --cancel.");
-	run(to, fmt("CREATE SUBSCRIPTION %s CONNECTION %s PUBLICATION %s"
-				" WITH (connect = false, slot_name = %s); COMMIT", name, conninfo, name, from->slot));
+	run(to, fmt("CREATE SCHEMA %s; CREATE SUBSCRIPTION %s CONNECTION %s PUBLICATION %s"
+				" WITH (connect = false, slot_name = %s); COMMIT", name, name, conninfo, name, from->slot));
 	prepare_session(to, to->conn);
 	PQfreemem(conninfo);
 	step("defined");
+	compare_arrived();
 	look();
 }

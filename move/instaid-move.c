@@ -351,7 +351,8 @@ check_copy(Side *side)
 static void
 dismantle(Side *f, Side *t)
 {
-	bool		has_copy = t->sub || f->one_way;
+	/* without a subscription, as by --dump, the schema of the move tells */
+	bool		has_copy = t->sub || value(t, REFUSES, name, NULL);
 
 	if (has_copy)
 		check_copy(t);
@@ -361,18 +362,9 @@ dismantle(Side *f, Side *t)
 	step("slots dropped");
 	if (has_copy)
 	{
-		/*
-		 * a schema is of this move as long as its subscription is there: both
-		 * go at once
-		 */
-		char	   *drop = value(t, "SELECT string_agg(format('DROP SCHEMA %I CASCADE', nspname), ';')"
-								 " FROM pg_namespace WHERE nspname = ANY ($1::text[])", shards, NULL);
-
-		if (!try(t, fmt("DROP SUBSCRIPTION IF EXISTS %s; DROP SCHEMA IF EXISTS %s; %s", name, name,
-						drop ? drop : "SELECT")))
+		if (!drop_copy(t))
 			stop(NOT_NOW, fmt("cannot drop the shards of the %s", t->name), t->error,
 				 "Run the same command again.");
-		free(drop);
 	}
 	step("copy dropped");
 	run_patiently(f, DROP_GUARDS, "drop the guards of the tables");

@@ -40,11 +40,13 @@ extern bool is_state(Side *side, const char *state);
 extern bool is_moved(Side *side);
 
 /* definitions.c */
+extern bool are_unchanged(void);
 extern int	compare_definitions(void);
 extern char *unreachable(Side *side, Side *other);
 extern bool can_reach(Side *side, Side *other);
 extern void check(void);
 extern bool restore(const char *section);
+extern bool drop_copy(Side *side);
 extern void rehearse(void);
 extern void define(void);
 

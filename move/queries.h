@@ -155,6 +155,10 @@
 #define LIVE \
 	"SELECT string_agg(schema_name, ', ') FROM instaid.shards" \
 	" WHERE schema_name = ANY ($1::text[]) AND NOT frozen"
+/* $2: the name of the move */
+#define DROP_SCHEMAS \
+	"SELECT string_agg(format('DROP SCHEMA %I CASCADE', nspname), ';') FROM pg_namespace" \
+	" WHERE nspname = ANY ($1::text[] || $2::text)"
 #define EXISTING \
 	"SELECT string_agg(nspname, ', ') FROM pg_namespace WHERE nspname = ANY ($1::text[])"
 
@@ -184,110 +188,6 @@
 	"  AND (p.pronargs = 0 OR t.typname IN ('regclass', 'id_sequence')))"
 /* Has this database the extension?  It can have what is left of the SQL edition, too. */
 #define IS_EXTENSION "EXISTS (SELECT FROM pg_language WHERE lanname = 'instaid')"
-
-/*
- * Definitions, one to a line, in the order of bytes.  $2: whether both servers have one major
- * version, and thus one way to write expressions and rights.
- */
-#define ACL(acl, kind, owner) \
-	"CASE WHEN $2::boolean THEN (SELECT string_agg(a::text, ' ' ORDER BY a::text COLLATE \"C\")" \
-	" FROM unnest(COALESCE(" acl ", acldefault('" kind "', " owner "))) AS a) END"
-#define IF_SAME(text) "CASE WHEN $2::boolean THEN " text " END"
-/*
- * A restored expression is written otherwise: its (a AND b) AND c is a AND b AND c, its
- * (ARRAY['a'::varchar])::text[] is ARRAY[('a'::varchar)::text], and a column without a name that
- * is NULL::integer has the name int4.  Pretty texts have no such parentheses.  The casts of arrays and of
- * their elements are left out, and the name of a column after its cast.  What has no pretty
- * text is read without any parentheses.
- */
-#define CAST "::[\\w.\"]+( varying| precision)?(\\([\\d,]+\\))?( with\\w* time zone)?"
-#define NAMELESS(text) "regexp_replace(" text ", '(" CAST ") AS \"?\\w+\"?', '\\1', 'g')"
-#define CASTLESS(text) \
-	"regexp_replace(" text ", '(" CAST ")+(?=[],])|(?<=\\])" CAST "\\[\\]', '', 'g')"
-#define RESTORED(text) CASTLESS(NAMELESS(text))
-#define RESTORED_PLAIN(text) CASTLESS("regexp_replace(" NAMELESS(text) ", '[()\\s]', '', 'g')")
-#define COMMENT_OF(catalog, oid) \
-	" || COALESCE(' comment ' || quote_literal(obj_description(" oid ", '" catalog "')), '')"
-#define OUR_CLASS \
-	" JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ANY ($1::text[])"
-#define DEFINITIONS \
-	"SELECT d FROM (" \
-	"SELECT concat_ws(' ', 'schema', quote_ident(nspname), 'of', pg_get_userbyid(nspowner)," \
-	"  " ACL("nspacl", "n", "nspowner") ")" \
-	COMMENT_OF("pg_namespace", "oid") "  FROM pg_namespace AS n WHERE nspname = ANY ($1::text[])" \
-	" UNION ALL SELECT concat_ws(' ', CASE c.relkind WHEN 'r' THEN 'table'" \
-	"  WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'" \
-	"  WHEN 'f' THEN 'foreign table' WHEN 'S' THEN 'sequence' ELSE 'type' END," \
-	"  format('%I.%I', n.nspname, c.relname), 'of', pg_get_userbyid(c.relowner)," \
-	"  CASE WHEN c.relpersistence <> 'p' THEN 'persistence ' || c.relpersistence::text END," \
-	"  CASE WHEN c.relrowsecurity THEN 'row security' END," \
-	"  CASE WHEN c.relforcerowsecurity THEN 'forced' END," \
-	"  array_to_string(c.reloptions, ' '), " RESTORED_PLAIN("pg_get_partkeydef(c.oid)") "," \
-	"  pg_get_expr(c.relpartbound, c.oid)," \
-	"  CASE WHEN c.relkind IN ('v', 'm') THEN " \
-	IF_SAME("md5(" RESTORED("pg_get_viewdef(c.oid, true)") ")") " END," \
-	"  (SELECT format('by %s%s', q.seqincrement, CASE WHEN q.seqcycle THEN ' cycle' END)" \
-	"   FROM pg_sequence AS q WHERE q.seqrelid = c.oid)," \
-	"  CASE WHEN c.relkind = 'S' THEN " ACL("c.relacl", "s", "c.relowner") \
-	"       WHEN c.relkind <> 'c' THEN " ACL("c.relacl", "r", "c.relowner") " END)" \
-	COMMENT_OF("pg_class", "c.oid") \
-	"  FROM pg_class AS c" OUR_CLASS " AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c')" \
-	" UNION ALL SELECT concat_ws(' ', 'column', format('%I.%I.%I', n.nspname, c.relname, a.attname)," \
-	"  format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'not null' END," \
-	"  (SELECT 'collate ' || l.collname FROM pg_collation AS l WHERE l.oid = a.attcollation)," \
-	"  nullif('generated ' || a.attgenerated::text, 'generated ')," \
-	"  nullif('identity ' || a.attidentity::text, 'identity ')," \
-	"  (SELECT 'default ' || " RESTORED("pg_get_expr(e.adbin, e.adrelid, true)") " FROM pg_attrdef AS e" \
-	"   WHERE e.adrelid = a.attrelid AND e.adnum = a.attnum)," \
-	"  (SELECT string_agg(o, ' ') FROM unnest(a.attoptions) AS o WHERE o ~ '^n_distinct')," \
-	"  'comment ' || quote_literal(col_description(c.oid, a.attnum))," \
-	"  " IF_SAME("(SELECT string_agg(x::text, ' ' ORDER BY x::text COLLATE \"C\")" \
-	"              FROM unnest(a.attacl) AS x)") ")" \
-	"  FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid" OUR_CLASS \
-	"  AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c') AND a.attnum > 0 AND NOT a.attisdropped" \
-	" UNION ALL SELECT concat_ws(' ', 'constraint'," \
-	"  format('%I.%I.%I', n.nspname, c.relname, k.conname)," \
-	"  " RESTORED("pg_get_constraintdef(k.oid, true)") ")" \
-	COMMENT_OF("pg_constraint", "k.oid") " FROM pg_constraint AS k JOIN pg_class AS c" \
-	"  ON c.oid = k.conrelid" OUR_CLASS " AND k.contype NOT IN ('t', 'n')" \
-	" UNION ALL SELECT concat_ws(' ', 'index of', format('%I.%I:', n.nspname, c.relname)," \
-	"  " RESTORED("pg_get_indexdef(i.indexrelid, 0, true)") "," \
-	"  CASE WHEN i.indisreplident THEN 'replica identity' END," \
-	"  CASE WHEN NOT i.indisvalid THEN 'not valid' END)" \
-	"  FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid" OUR_CLASS \
-	" UNION ALL SELECT concat_ws(' ', 'trigger', c.relname || ':'," \
-	"  " RESTORED("pg_get_triggerdef(t.oid, true)") "," \
-	"  'enabled', t.tgenabled) FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid" \
-	OUR_CLASS " AND NOT t.tgisinternal AND t.tgname <> 'instaid_move_guard'" \
-	" UNION ALL SELECT concat_ws(' ', 'rule', c.relname || ':'," \
-	"  " IF_SAME("md5(" RESTORED("pg_get_ruledef(r.oid, true)") ")") ", r.rulename, r.ev_enabled)" \
-	"  FROM pg_rewrite AS r JOIN pg_class AS c ON c.oid = r.ev_class" OUR_CLASS \
-	"  AND r.rulename <> '_RETURN'" \
-	" UNION ALL SELECT concat_ws(' ', 'policy', c.relname || ':', p.polname, p.polcmd," \
-	"  p.polpermissive, " RESTORED("pg_get_expr(p.polqual, p.polrelid, true)") "," \
-	"  " RESTORED("pg_get_expr(p.polwithcheck, p.polrelid, true)") "," \
-	"  (SELECT string_agg(CASE r WHEN 0 THEN 'public' ELSE pg_get_userbyid(r) END, ' '" \
-	"   ORDER BY pg_get_userbyid(r) COLLATE \"C\") FROM unnest(p.polroles) AS r))" \
-	"  FROM pg_policy AS p JOIN pg_class AS c ON c.oid = p.polrelid" OUR_CLASS \
-	" UNION ALL SELECT concat_ws(' ', 'statistics', " RESTORED_PLAIN("pg_get_statisticsobjdef(s.oid)") ")" \
-	"  FROM pg_statistic_ext AS s WHERE s.stxnamespace IN " OURS \
-	" UNION ALL SELECT concat_ws(' ', 'function', p.oid::regprocedure, 'of'," \
-	"  pg_get_userbyid(p.proowner), l.lanname, p.prorettype::regtype, p.provolatile," \
-	"  CASE WHEN p.prosecdef THEN 'security definer' END, array_to_string(p.proconfig, ' ')," \
-	"  md5(p.prosrc || COALESCE(" IF_SAME(RESTORED_PLAIN("pg_get_function_sqlbody(p.oid)")) ", ''))," \
-	"  " ACL("p.proacl", "f", "p.proowner") ")" COMMENT_OF("pg_proc", "p.oid") \
-	"  FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang" \
-	"  WHERE p.pronamespace IN " OURS \
-	" UNION ALL SELECT concat_ws(' ', 'type', t.oid::regtype, 'of', pg_get_userbyid(t.typowner)," \
-	"  CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) END," \
-	"  (SELECT string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder)" \
-	"   FROM pg_enum AS e WHERE e.enumtypid = t.oid)," \
-	"  CASE WHEN t.typnotnull THEN 'not null' END," \
-	"  (SELECT string_agg(" RESTORED("pg_get_constraintdef(k.oid, true)") ", ' '" \
-	"   ORDER BY k.conname COLLATE \"C\")" \
-	"   FROM pg_constraint AS k WHERE k.contypid = t.oid AND k.contype = 'c'))" \
-	"  FROM pg_type AS t WHERE t.typnamespace IN " OURS " AND t.typtype IN ('d', 'e', 'r')" \
-	") AS definitions (d) ORDER BY d COLLATE \"C\""
 
 /* What DROP SCHEMA ... CASCADE would drop */
 #define INSIDE \
@@ -322,6 +222,51 @@
 	"  <> ALL (SELECT quote_ident(n) FROM unnest($1::text[]) AS n)" \
 	"  AND COALESCE(s.schema, '') <> 'pg_toast' AND COALESCE(x.indrelid, k.conrelid, nullif(e.typrelid, 0)," \
 	"   y.typrelid, 0) NOT IN (SELECT o FROM whose WHERE c = 'pg_class'::regclass) ORDER BY 1"
+
+/* the sequences that issue the IDs of the shards, an array */
+#define ID_SEQUENCES \
+	"SELECT COALESCE(array_agg(q::regclass::text), '{}')::text FROM unnest($1::text[]) AS s" \
+	" CROSS JOIN LATERAL instaid._shard_sequences(s) AS q"
+
+/*
+ * What the catalogs say of the shards: rows of pg_class and pg_sequence without what a TRUNCATE, a
+ * freeze or a guard changes, and of all else who wrote them last.  $2: the sequences of IDs
+ */
+#define XMIN_OF(catalog) " UNION ALL SELECT tableoid, oid, xmin::text FROM " catalog
+#define XMIN_AS(class, oid, catalog) \
+	" UNION ALL SELECT '" class "'::regclass, " oid ", xmin::text FROM " catalog
+#define FINGERPRINT \
+	INSIDE ", x (c, o, v) AS (" \
+	"SELECT tableoid, oid, md5((to_jsonb(k) - 'relfilenode' - 'relpages' - 'reltuples'" \
+	"  - 'relallvisible' - 'relallfrozen' - 'relfrozenxid' - 'relminmxid' - 'relhasindex'" \
+	"  - 'relhastriggers')::text)" \
+	"  FROM pg_class AS k WHERE k.oid IN (SELECT o FROM inside WHERE c = 'pg_class'::regclass)" \
+	" UNION ALL SELECT 'pg_class'::regclass, seqrelid, (to_jsonb(q)" \
+	"   - CASE WHEN seqrelid = ANY ($2::regclass[]) THEN 'seqmax' ELSE '' END)::text" \
+	"  FROM pg_sequence AS q WHERE seqrelid IN (SELECT o FROM inside WHERE c = 'pg_class'::regclass)" \
+	XMIN_OF("pg_trigger WHERE tgname <> 'instaid_move_guard'") \
+	XMIN_OF("pg_namespace") XMIN_OF("pg_type") XMIN_OF("pg_proc") XMIN_OF("pg_attrdef") \
+	XMIN_OF("pg_constraint") XMIN_OF("pg_rewrite") XMIN_OF("pg_policy") XMIN_OF("pg_operator") \
+	XMIN_OF("pg_opclass") XMIN_OF("pg_opfamily") XMIN_OF("pg_cast") XMIN_OF("pg_collation") \
+	XMIN_OF("pg_conversion") XMIN_OF("pg_ts_config") XMIN_OF("pg_ts_dict") \
+	XMIN_OF("pg_ts_parser") XMIN_OF("pg_ts_template") \
+	XMIN_OF("pg_statistic_ext") XMIN_OF("pg_default_acl") \
+	XMIN_AS("pg_class", "attrelid", "pg_attribute") XMIN_AS("pg_class", "indexrelid", "pg_index") \
+	XMIN_AS("pg_class", "inhrelid", "pg_inherits") \
+	XMIN_AS("pg_type", "enumtypid", "pg_enum") XMIN_AS("pg_type", "rngtypid", "pg_range") \
+	XMIN_AS("pg_proc", "aggfnoid", "pg_aggregate") XMIN_AS("pg_opfamily", "amopfamily", "pg_amop") \
+	XMIN_AS("pg_opfamily", "amprocfamily", "pg_amproc") \
+	XMIN_AS("pg_ts_config", "mapcfg", "pg_ts_config_map") \
+	" UNION ALL SELECT classoid, objoid, xmin::text FROM pg_description)" \
+	" SELECT md5(string_agg(concat_ws(' ', c, o, v), ',' ORDER BY c, o, v COLLATE \"C\")) FROM x" \
+	" WHERE (c, o) IN (SELECT c, o FROM inside) AND c <> 'pg_publication_rel'::regclass"
+
+/* the limits of all other sequences, which the texts leave out.  $2: those of IDs */
+#define MAXIMUMS \
+	"SELECT format('sequence %I.%I has MAXVALUE %s', n.nspname, c.relname, q.seqmax) COLLATE \"C\"" \
+	" FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid" \
+	" JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
+	" WHERE n.nspname = ANY ($1::text[]) AND c.oid <> ALL ($2::regclass[]) ORDER BY 1"
 
 /* What COPY copies */
 #define DUMPED_TABLES \

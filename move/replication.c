@@ -187,10 +187,10 @@ follow(double until)
 		if (!creators && now() - compared > 1)
 		{
 			compared = now();
-			if (compare_definitions())
+			if (!are_unchanged() && compare_definitions())
 				stop(DIFFERENT, "the definitions of the two sides differ",
 					 "They were changed since the move began.",
-					 "Make the same change on the target, and run the same command again, or --cancel.");
+					 "Make the same change on the other side, and run the same command again, or --cancel.");
 			publish_new_tables();
 		}
 		if (now() - waiting > 10)

@@ -338,8 +338,8 @@ attempt(int *status, char **why)
 		return *why = "the position of a sequence cannot be read", false;
 	if (PQgetvalue(result, 0, 2)[0] == 't')
 		return *why = "a table was created that has no guard", false;
-	if (compare_definitions())
-		return *status = DIFFERENT, *why = "the definitions differ", false;
+	if (!are_unchanged())
+		return *why = "the definitions have changed", false;
 	for (int i = 0; i < 2 && verify_rows; i++)
 		PQsendQuery((i ? from : to)->snapshot,
 					"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1");
@@ -406,6 +406,8 @@ switch_over(void)
 
 		if (!by_dump)
 			follow(until);
+		else if (!are_unchanged())
+			rehearse();
 		run_patiently(from, MISSING_GUARDS, "put guards on the tables");
 		run_patiently(to, MISSING_GUARDS, "put guards on the tables");
 		/* a transaction that is old already will not end soon */

@@ -95,4 +95,62 @@ fresh('snapshot');
 is(im('--finish'), 0, 'finished');
 is(left(), '', 'nothing is left');
 
+#### Definitions ####
+
+# What was changed on the source after --prepare, and the lines that show it
+fresh('definitions', q{CREATE DOMAIN insta5.d AS integer; CREATE SEQUENCE insta5.s;
+	CREATE TABLE insta5.k (id bigint PRIMARY KEY, t text, i integer GENERATED ALWAYS AS IDENTITY);
+	CREATE FUNCTION insta5.sf(integer, integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+	CREATE FUNCTION insta5.f(a integer DEFAULT 1) RETURNS integer LANGUAGE sql AS 'SELECT a';
+	CREATE AGGREGATE insta5.ag(integer) (SFUNC = insta5.sf, STYPE = integer, INITCOND = '1');
+	CREATE TEXT SEARCH DICTIONARY insta5.dict (TEMPLATE = simple, accept = true);
+	CREATE TYPE insta5.ty AS (a integer); CREATE STATISTICS insta5.st ON id, t FROM insta5.k;
+	CREATE TABLE insta5.quiet (note text DEFAULT 'a  b(c)', PRIMARY KEY (note));
+	CREATE SEQUENCE insta5.m;});
+my @changes = (
+	[ 'ALTER DOMAIN insta5.d SET DEFAULT 5', 'domain insta5.d' ],
+	[ 'ALTER SEQUENCE insta5.s START 7 CACHE 3', 'sequence insta5.s' ],
+	[ 'ALTER SEQUENCE insta5.m MAXVALUE 99', 'sequence insta5.m has MAXVALUE 99' ],
+	[ q{CREATE OR REPLACE AGGREGATE insta5.ag(integer) (SFUNC = insta5.sf, STYPE = integer,
+		INITCOND = '2')}, 'aggregate insta5.ag' ],
+	[ q{CREATE OR REPLACE FUNCTION insta5.f(a integer DEFAULT 2) RETURNS integer LANGUAGE sql
+		AS 'SELECT a'}, 'function insta5.f' ],
+	[ 'ALTER FUNCTION insta5.sf STRICT', 'function insta5.sf' ],
+	[ 'ALTER TABLE insta5.k ALTER t SET STORAGE EXTERNAL, ALTER t SET STATISTICS 7',
+		'table insta5.k' ],
+	[ 'ALTER TABLE insta5.k CLUSTER ON k_pkey', 'constraint insta5.k k_pkey' ],
+	[ 'CREATE OPERATOR insta5.=== (FUNCTION = int4eq, LEFTARG = integer, RIGHTARG = integer)',
+		'operator insta5.===' ],
+	[ q{CREATE COLLATION insta5.co (LOCALE = 'C')}, 'collation insta5.co' ],
+	[ 'ALTER TEXT SEARCH DICTIONARY insta5.dict (accept = false)',
+		'text search dictionary insta5.dict' ],
+	[ 'ALTER STATISTICS insta5.st SET STATISTICS 9', 'statistics insta5.st' ],
+	[ q{COMMENT ON TYPE insta5.ty IS 'x'}, 'comment insta5.TYPE ty' ],
+	[ 'GRANT USAGE ON TYPE insta5.d TO app', 'acl insta5.TYPE d' ],
+	[ 'ALTER DEFAULT PRIVILEGES IN SCHEMA insta5 GRANT SELECT ON TABLES TO app',
+		'default acl insta5.' ],
+	[ q{ALTER TABLE insta5.quiet ALTER note SET DEFAULT 'a b(c)'}, 'table insta5.quiet' ]);
+is(im('--prepare', 'insta5'), 0, 'prepared');
+old(join ';', map { $_->[0] } grep { $_->[0] !~ /MAXVALUE/ } @changes);
+is(im('--switch'), 6, 'definitions that were changed since');
+like($out, qr/^  (?:differs|only on the source): \Q$_->[1]\E/m, "changed since: $_->[0]")
+  for grep { $_->[0] !~ /MAXVALUE/ } @changes;
+like($out, qr/^  differs: domain insta5\.d of .*\n    source: .* DEFAULT 5;\n    target: CREATE DOMAIN/m,
+	'the lines that differ are shown');
+is(places(), 'insta5 insta5 frozen', 'the source still serves');
+new(join ';', map { $_->[0] } grep { $_->[0] !~ /MAXVALUE/ } @changes);
+old($changes[2][0]);
+is(im('--switch'), 6, 'a MAXVALUE that was changed since');
+like($out, qr/^  only on the source: sequence insta5\.m has MAXVALUE 99$/m, 'it is told');
+new($changes[2][0]);
+is(im({ at => 'stopping', do => 'psql -qd "' . $old->connstr($db)
+		. '" -c "ALTER DOMAIN insta5.d SET DEFAULT 6"' }, '--switch'), 6,
+	'a definition that is changed while writes are refused');
+like($out, qr/attempt 1 was taken back: the definitions have changed\n(?:.*\n)*  differs: domain insta5\.d/,
+	'it is seen then, and compared afterwards');
+new('ALTER DOMAIN insta5.d SET DEFAULT 6');
+is(im('--switch'), 0, 'with the same changes on both sides, it switches');
+unlike($out, qr/taken back/, 'and at once');
+is(im('--finish'), 0, 'finished');
+
 done_testing();
