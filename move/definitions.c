@@ -86,6 +86,13 @@ faults_of(Side *side, const char *sql, const char *p1, const char *p2)
 	PQclear(found);
 }
 
+/* The option that tells how the other server reaches a side */
+static const char *
+reach_option(Side *side)
+{
+	return (side == from) != reverse ? "source-for-target" : "target-for-source";
+}
+
 /* That a command failed because one server does not reach the other, and the option that helps */
 char *
 unreachable(Side *side, Side *other)
@@ -93,17 +100,72 @@ unreachable(Side *side, Side *other)
 	if (side->lacks_right)
 		return fmt("the %s's server cannot use the %s: %s", side->name, other->name, side->error);
 	return fmt("the %s's server cannot use the %s: %s; give --%s%s", side->name, other->name, side->error,
-			   (other == from) != reverse ? "source-for-target" : "target-for-source",
-			   reverse ? ", also with --reverse" : "");
+			   reach_option(other), reverse ? ", also with --reverse" : "");
 }
 
 /* Can one server connect to the other?  A subscription that is not kept tells. */
 bool
 can_reach(Side *side, Side *other)
 {
-	return try(side, fmt("BEGIN; CREATE SUBSCRIPTION instaid_move_probe CONNECTION %s"
-						 " PUBLICATION instaid_move_probe WITH (slot_name = NONE, create_slot = false,"
-						 " enabled = false, copy_data = false); ROLLBACK", literal(side, other->reach)));
+	return try_secretly(side, fmt("BEGIN; CREATE SUBSCRIPTION instaid_move_probe CONNECTION %s"
+								  " PUBLICATION instaid_move_probe WITH (slot_name = NONE, create_slot = false,"
+								  " enabled = false, copy_data = false); ROLLBACK", literal(side, other->reach)));
+}
+
+static void
+timeouts_of(Side *side)
+{
+	PGresult   *found = query(side, CHECK_TIMEOUT, reach_option(side), side->reach);
+
+	for (int i = 0; i < PQntuples(found); i++)
+		fault('!', fmt("the %s's %s", side->name, PQgetvalue(found, i, 0) + 1));
+	PQclear(found);
+}
+
+/*
+ * Who restores a definition runs its owner's functions.  On the way back, PostgreSQL 15 runs those in
+ * expressions as the subscription's owner, too.
+ */
+static void
+check_trust(void)
+{
+	char	   *definers = value(from, DEFINERS, shards, NULL);
+
+	for (int i = 0; i < 2 && definers; i++)
+	{
+		Side	   *side = i ? from : to;
+		PGresult   *found = query(side, UNTRUSTED, definers, trusted);
+
+		if (i == 1 && (one_way || PQserverVersion(from->conn) >= 160000))
+			break;
+		for (int n = 0; n < PQntuples(found); n++)
+			fault('!', fmt("the shards have definitions of %s, whose functions would run with the rights of %s on the"
+						   " %s: connect as %s to it, or trust this role: --trust %s", PQgetvalue(found, n, 0),
+						   PQuser(side->conn), side->name, PQgetvalue(found, n, 0), PQgetvalue(found, n, 0)));
+		PQclear(found);
+	}
+	free(definers);
+}
+
+/* A column whose sequence stays would get the same values on the target. */
+static void
+check_outer_sequences(void)
+{
+	PGresult   *found = query(from, OUTER_SEQUENCES, shards, NULL);
+
+	for (int i = 0; i < PQntuples(found); i++)
+	{
+		char	   *sequence = PQgetvalue(found, i, 0),
+				   *last = PQgetvalue(found, i, 1);
+
+		if (value(to, IS_BEYOND, sequence, last))
+			fault('-', fmt("columns take values of sequence %s, which does not move; the one of the target is beyond",
+						   sequence));
+		else
+			fault('!', fmt("columns take values of sequence %s, which does not move, and stands at %s: ALTER SEQUENCE ..."
+						   " SET SCHEMA, or set the one of the target well beyond", sequence, last));
+	}
+	PQclear(found);
 }
 
 /* Name all that would stop the move. */
@@ -129,14 +191,19 @@ check(void)
 	if (by_dump)
 		say("--dump: writes will be refused while all of that is copied and compared");
 	else
+	{
 		faults_of(from, CHECK_PUBLISHER, shards, tables);
+		faults_of(from, CHECK_IDENTITY, shards, NULL);
+		timeouts_of(from);
+	}
 	/* no query tells how much is free */
 	fault('-', fmt("the target needs %s of free disk or more, which is not checked", size));
 	faults_of(from, CHECK_SOURCE, shards, NULL);
 	dependants = query(from, DEPENDANTS, shards, NULL);
-	/* partitions and children are told above, with another cure */
+	/* partitions, children and extensions are told above, with another cure */
 	for (int i = 0; i < PQntuples(dependants); i++)
-		if (PQgetvalue(dependants, i, 1)[0] == 'f')
+		if (PQgetvalue(dependants, i, 1)[0] == 'f'
+			&& strncmp(PQgetvalue(dependants, i, 0), "extension ", 10) != 0)
 			fault('!', fmt("%s of the source uses the shards, and stays: drop it",
 						   PQgetvalue(dependants, i, 0)));
 	PQclear(dependants);
@@ -164,6 +231,9 @@ check(void)
 		Side	   *side = i ? to : from;
 
 		/* whoever may create schemas could have made it, to stop writes */
+		if (value(side, HAS_PUBLICATION, name, NULL))
+			fault('!', fmt("publication %s exists on the %s, and this role does not take it for its own: drop it",
+						   name, side->name));
 		if (value(side, REFUSES, name, NULL))
 			fault('!', fmt("schema %s exists on the %s, which this move would take for its own: drop it", name,
 						   side->name));
@@ -173,9 +243,12 @@ check(void)
 	}
 	if (!by_dump && !can_reach(to, from))
 		fault('!', unreachable(to, from));
+	check_trust();
+	check_outer_sequences();
 	if (!one_way)
 	{
 		faults_of(to, CHECK_BACK_TARGET, NULL, NULL);
+		timeouts_of(to);
 		if (!can_reach(from, to))
 			fault('!', fmt("%s, or move with --one-way", unreachable(from, to)));
 	}
@@ -429,8 +502,11 @@ define(void)
 	if (!run_each(to, FREEZE, shards, NULL))
 		stop(FAILED, "cannot freeze the shards on the target", to->error,
 			 "Run the same command again, or --cancel.");
-	run(to, fmt("CREATE SCHEMA %s; CREATE SUBSCRIPTION %s CONNECTION %s PUBLICATION %s"
-				" WITH (connect = false, slot_name = %s); COMMIT", name, name, conninfo, name, from->slot));
+	if (!try_secretly(to, fmt("CREATE SCHEMA %s; CREATE SUBSCRIPTION %s CONNECTION %s PUBLICATION %s"
+							  " WITH (connect = false, slot_name = %s); COMMIT", name, name, conninfo, name,
+							  from->slot)))
+		stop(FAILED, "cannot create the subscription on the target", to->error,
+			 "Remove the cause, and run the same command again, or --cancel.");
 	prepare_session(to, to->conn);
 	PQfreemem(conninfo);
 	step("defined");

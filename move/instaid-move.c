@@ -48,6 +48,7 @@ bool		reverse = false;
 double		max_wait = 60;
 double		max_stop = 3;
 const char *hook = NULL;
+char	   *trusted = NULL;
 static char *patterns = NULL;	/* the arguments, an array; null for all */
 
 /* the move at work: what its publications and subscriptions are called, and its shards */
@@ -85,6 +86,8 @@ static const char usage[] =
 "  --one-way            prepare no way back: the target's wal_level can be replica\n"
 "  --dump               do not replicate, for roles that may not: copy the rows while writes are\n"
 "                       refused; there is no way back\n"
+"  --trust ROLE         restore definitions of this role, whose functions run with the rights of\n"
+"                       yours\n"
 "  --no-verify          do not compare the rows after the switch\n"
 "  --source-for-target CONNECTION, --target-for-source CONNECTION\n"
 "                       how the servers reach each other, if not as this program does; the\n"
@@ -474,10 +477,12 @@ status(void)
 	{
 		Side	   *f = i ? to : from,
 				   *t = i ? from : to;
+		bool		is_in_use;
 
 		if (!f->has_slot)
 			continue;
 		result = query(f, SLOT, f->slot, NULL);
+		is_in_use = PQgetvalue(result, 0, 0)[0] == 't';
 		printf("  %s: slot %s, WAL %s, %.0f kB behind, holds %s%s\n", i ? "way back" : "copy   ",
 			   PQgetvalue(result, 0, 0)[0] == 't' ? "in use" : "not in use",
 			   PQgetvalue(result, 0, 1), atof(PQgetvalue(result, 0, 2)) / 1024,
@@ -486,11 +491,14 @@ status(void)
 		if (t->sub)
 		{
 			result = query(t, PROGRESS, t->sub, NULL);
-			printf("            %s of %s tables, %s, %s error%s%s\n", PQgetvalue(result, 0, 0),
+			printf("            %s of %s tables, %s, %s error%s\n", PQgetvalue(result, 0, 0),
 				   PQgetvalue(result, 0, 1), PQgetvalue(result, 0, 2), PQgetvalue(result, 0, 3),
-				   strcmp(PQgetvalue(result, 0, 3), "1") == 0 ? "" : "s",
-				   atoi(PQgetvalue(result, 0, 3)) == 0 ? "" :
-				   fmt(": see the server log of the %s", t->name));
+				   strcmp(PQgetvalue(result, 0, 3), "1") == 0 ? "" : "s");
+			if (atoi(PQgetvalue(result, 0, 3)) > 0)
+				printf("            %s\n", worker_message(t) + 1);
+			/* what was changed on the side that serves cannot come back before the other has it, too */
+			if (i && is_switched() && atoi(PQgetvalue(result, 0, 3)) > 0 && !is_in_use)
+				next = "let the way back apply the changes, which fails, or --finish";
 			PQclear(result);
 		}
 	}
@@ -642,7 +650,7 @@ main(int argc, char **argv)
 	enum
 	{
 		O_FROM = 1000, O_TO, O_FROM_REACH, O_TO_REACH, O_WAIT, O_STOP, O_HOOK, O_REVERSE, O_ONE_WAY,
-		O_NO_VERIFY, O_DUMP, O_HELP
+		O_NO_VERIFY, O_DUMP, O_TRUST, O_HELP
 	};
 	static const struct option options[] = {
 		{"from", required_argument, NULL, O_FROM}, {"to", required_argument, NULL, O_TO},
@@ -655,7 +663,7 @@ main(int argc, char **argv)
 		{"status", no_argument, NULL, STATUS}, {"switch", no_argument, NULL, SWITCH},
 		{"verify", no_argument, NULL, VERIFY}, {"finish", no_argument, NULL, FINISH},
 		{"cancel", no_argument, NULL, CANCEL}, {"reverse", no_argument, NULL, O_REVERSE},
-		{"dump", no_argument, NULL, O_DUMP}, {"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
+		{"dump", no_argument, NULL, O_DUMP}, {"trust", required_argument, NULL, O_TRUST}, {"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
 	};
 	int			option;
 
@@ -695,6 +703,9 @@ main(int argc, char **argv)
 				break;
 			case O_NO_VERIFY:
 				verify_rows = false;
+				break;
+			case O_TRUST:
+				trusted = append(trusted, optarg);
 				break;
 			case O_REVERSE:
 				reverse = true;

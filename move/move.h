@@ -24,6 +24,7 @@ extern bool one_way,
 extern double max_wait,
 			max_stop;
 extern const char *hook;
+extern char *trusted;			/* an array of roles, or null */
 
 /* the move at work: what its publications and subscriptions are called, and its shards */
 extern char *name,
@@ -55,6 +56,7 @@ extern char *publication(Side *f, Side *t, const char *state, bool is_one_way);
 extern void drop_publication(Side *side);
 extern void create_slot(Side *side);
 extern void set_connection(void);
+extern char *worker_message(Side *side);
 extern void follow(double until);
 extern void drop_slots(Side *slots, Side *sub);
 extern void detach(Side *sub);

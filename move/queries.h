@@ -122,7 +122,7 @@
 
 /*
  * The transactions that may still write rows, or tables, of the shards: since the guard
- * refuses, each later one is refused when it has its lock.  $2: for so many seconds
+ * refuses, each later one is refused when it has its lock.  $2: for so many seconds, if this role sees that
  */
 #define HOLDERS \
 	"SELECT array_agg(DISTINCT l.virtualtransaction)::text," \
@@ -131,7 +131,7 @@
 	" WHERE l.granted AND l.database = " DATABASE \
 	" AND l.pid IS DISTINCT FROM pg_backend_pid()" \
 	" AND a.backend_type IS DISTINCT FROM 'autovacuum worker'" \
-	" AND ($2::float8 = 0 OR (a.xact_start < clock_timestamp() - $2::float8 * interval '1 s') IS NOT FALSE)" \
+	" AND ($2::float8 = 0 OR l.pid IS NULL OR a.xact_start < clock_timestamp() - $2::float8 * interval '1 s')" \
 	" AND (l.locktype = 'relation' AND l.mode NOT IN ('AccessShareLock', 'RowShareLock')" \
 	"  AND l.relation IN (SELECT oid FROM pg_class WHERE relkind IN ('r', 'p')" \
 	"                     AND relnamespace IN " OURS ")" \
@@ -163,19 +163,27 @@
 	"SELECT string_agg(nspname, ', ') FROM pg_namespace WHERE nspname = ANY ($1::text[])"
 
 /*
- * The commands that carry the positions of sequences to the other side, after the thaw, which can
- * have set them higher; and whether all could be read.
+ * A query for the position of each sequence, which needs a session that reads no views; null if there is
+ * none.  $2: those of IDs
+ */
+#define SEQUENCES \
+	"SELECT string_agg(format('SELECT %1$L, last_value, is_called, %2$L::boolean, %3$L::boolean FROM %1$s'," \
+	"  format('%I.%I', n.nspname, c.relname), c.oid = ANY ($2::regclass[])," \
+	"  CASE WHEN NOT q.seqcycle THEN q.seqincrement > 0 END), ' UNION ALL ' ORDER BY n.nspname, c.relname)" \
+	" FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid" \
+	" JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ANY ($1::text[])"
+/*
+ * The commands that carry these positions, %s, to the other side, which can be ahead: by the thaw, or by
+ * clients that took values while it was frozen.  A sequence of IDs goes on by itself if it was not used.
  */
 #define POSITIONS \
-	"SELECT string_agg(command, ';') AS commands, bool_and(command IS NOT NULL) AS are_read FROM (" \
-	"SELECT format('SELECT setval(%1$L, %3$s(%2$s, pg_sequence_last_value(%1$L)))', s.name, s.last," \
-	"   CASE WHEN s.up THEN 'greatest' ELSE 'least' END)" \
-	" FROM (SELECT format('%I.%I', n.nspname, c.relname)," \
-	"       pg_sequence_last_value(c.oid), q.seqincrement > 0" \
-	"       FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid" \
-	"       JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
-	"       WHERE n.nspname = ANY ($1::text[])) AS s (name, last, up)" \
-	" WHERE s.last IS NOT NULL) AS p (command)"
+	"SELECT string_agg(CASE WHEN up IS NULL THEN format('SELECT setval(%%L, %%s, %%L)', name, last, called)" \
+	" WHEN NOT called THEN format('SELECT setval(%%1$L, %%2$s, false)" \
+	" WHERE COALESCE(pg_sequence_last_value(%%1$L) %%3$s %%2$s, true)', name, last," \
+	"  CASE WHEN up THEN '<' ELSE '>' END)" \
+	" ELSE format('SELECT setval(%%1$L, %%3$s(%%2$s, pg_sequence_last_value(%%1$L)))', name, last," \
+	"  CASE WHEN up THEN 'greatest' ELSE 'least' END) END, ';')" \
+	" FROM (%s) AS s (name, last, called, is_id, up) WHERE called OR NOT is_id"
 
 #define UNANALYZED \
 	"SELECT format('ANALYZE %I.%I', n.nspname, c.relname) " TABLES " AND c.reltuples < 0"
@@ -212,6 +220,7 @@
 	" SELECT DISTINCT pg_describe_object(c, o, 0) COLLATE \"C\", c = 'pg_class'::regclass" \
 	"  AND o IN (SELECT inhrelid FROM pg_inherits AS h JOIN pg_class AS p ON p.oid = h.inhparent" \
 	"   WHERE p.relnamespace IN " OURS ") FROM whose" \
+	"  LEFT JOIN pg_cast AS z ON c = 'pg_cast'::regclass AND z.oid = o" \
 	"  LEFT JOIN pg_constraint AS k ON c = 'pg_constraint'::regclass AND k.oid = o" \
 	"  LEFT JOIN pg_index AS x ON c = 'pg_class'::regclass AND x.indexrelid = o" \
 	"  LEFT JOIN pg_type AS y ON c = 'pg_type'::regclass AND y.oid = o" \
@@ -220,6 +229,13 @@
 	"  WHERE COALESCE((SELECT quote_ident(nspname) FROM pg_namespace" \
 	"   WHERE oid = CASE WHEN c = 'pg_namespace'::regclass THEN o ELSE k.connamespace END), s.schema, '')" \
 	"  <> ALL (SELECT quote_ident(n) FROM unnest($1::text[]) AS n)" \
+	"  AND NOT COALESCE((SELECT bool_and(typnamespace IN " OURS ") FROM pg_type" \
+	"   WHERE pg_type.oid IN (z.castsource, z.casttarget)), false)" \
+	"  AND NOT EXISTS (SELECT FROM pg_depend AS m JOIN pg_extension AS b ON b.oid = m.refobjid" \
+	"   WHERE m.classid = c AND m.objid = o AND m.deptype = 'e' AND b.extnamespace IN " OURS ")" \
+	"  AND NOT EXISTS (SELECT FROM pg_opfamily AS f WHERE f.opfnamespace IN " OURS " AND f.oid IN (" \
+	"   SELECT amprocfamily FROM pg_amproc WHERE c = 'pg_amproc'::regclass AND pg_amproc.oid = o" \
+	"   UNION SELECT amopfamily FROM pg_amop WHERE c = 'pg_amop'::regclass AND pg_amop.oid = o))" \
 	"  AND COALESCE(s.schema, '') <> 'pg_toast' AND COALESCE(x.indrelid, k.conrelid, nullif(e.typrelid, 0)," \
 	"   y.typrelid, 0) NOT IN (SELECT o FROM whose WHERE c = 'pg_class'::regclass) ORDER BY 1"
 
@@ -275,11 +291,17 @@
 	"   WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '') || ')') " \
 	TABLES " ORDER BY 1"
 
-/* The rows of a table by buckets of their keys, and one by one: see verify(). */
+/*
+ * The rows of a table by buckets of their keys, and one by one: see verify().  The bytes of a text depend
+ * on the encoding.  $2: whether both sides have one
+ */
 #define COMPARED_TABLES \
 	"SELECT format('%I.%I', n.nspname, c.relname)," \
-	" format('SELECT textin(record_out(ROW(%s))) AS k," \
-	" hashtextextended(textin(record_out(ROW(%s))), 0) AS h FROM ONLY %I.%I AS t'," \
+	" format(CASE WHEN $2::boolean THEN 'SELECT textin(record_out(ROW(%s))) AS k," \
+	" hashtextextended(textin(record_out(ROW(%s))), 0) AS h FROM ONLY %I.%I AS t'" \
+	" ELSE 'SELECT encode(convert_to(textin(record_out(ROW(%s))), ''UTF8''), ''escape'') AS k," \
+	" hashtextextended(encode(convert_to(textin(record_out(ROW(%s))), ''UTF8''), ''hex''), 0) AS h" \
+	" FROM ONLY %I.%I AS t' END," \
 	"  COALESCE((SELECT string_agg(format('t.%I', a.attname), ', ' ORDER BY a.attname COLLATE \"C\")" \
 	"   FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)" \
 	"   WHERE i.indrelid = c.oid AND CASE c.relreplident WHEN 'i' THEN i.indisreplident" \
@@ -295,6 +317,36 @@
 #define ROWS \
 	"SELECT line FROM (SELECT format('row %%s, hash %%s', k, h) FROM (%s) AS t" \
 	" WHERE hashtext(k) & 1023 = ANY ($1::integer[])) AS s (line) ORDER BY line COLLATE \"C\""
+
+/*
+ * What the updates and deletes of tables would fail with if they were published, also of tables that come
+ * later: see below
+ */
+#define CHECK_IDENTITY \
+	"SELECT format('!table %s has no replica identity: its UPDATE and DELETE would fail;" \
+	" give it a primary key%s, or ALTER TABLE %1$s REPLICA IDENTITY FULL', c.oid::regclass," \
+	"  CASE WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary" \
+	"   AND NOT indimmediate) THEN ' that is not deferrable' END)" \
+	"  FROM pg_class AS c WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'" \
+	"  AND (c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (" \
+	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary AND indimmediate)" \
+	"   OR c.relreplident = 'i' AND NOT EXISTS (" \
+	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisreplident))" \
+	" UNION ALL SELECT format('!table %s has REPLICA IDENTITY FULL, and the type of its column %I has no" \
+	" equality: its UPDATE and DELETE could not be applied; give it a primary key', c.oid::regclass, a.attname)" \
+	"  FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0" \
+	"  AND NOT a.attisdropped JOIN pg_type AS t ON t.oid = a.atttypid" \
+	"  WHERE c.relnamespace IN " OURS " AND c.relkind = 'r' AND c.relreplident = 'f'" \
+	"  AND t.typtype = 'b' AND t.typelem = 0 AND NOT EXISTS (SELECT FROM pg_opclass AS k" \
+	"   JOIN pg_am AS m ON m.oid = k.opcmethod AND m.amname IN ('btree', 'hash') AND k.opcdefault" \
+	"   WHERE k.opcintype = t.oid OR EXISTS (SELECT FROM pg_cast WHERE castsource = t.oid" \
+	"    AND casttarget = k.opcintype AND castmethod = 'b' AND castcontext = 'i'))" \
+	" UNION ALL SELECT format('!column %I of %s is generated, and part of its replica identity, which is not" \
+	" replicated: ALTER TABLE %2$s REPLICA IDENTITY USING INDEX another one, or FULL', a.attname, c.oid::regclass)" \
+	"  FROM pg_class AS c JOIN pg_index AS i ON i.indrelid = c.oid" \
+	"  AND CASE c.relreplident WHEN 'i' THEN i.indisreplident WHEN 'd' THEN i.indisprimary END" \
+	"  JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey) AND a.attgenerated <> ''" \
+	"  WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'"
 
 /* What would stop a move: "!" and a fault, or "-" and a remark; here by replication.  $2: its tables */
 #define CHECK_PUBLISHER \
@@ -313,15 +365,6 @@
 	" UNION ALL SELECT '!' || current_user || ' is not a superuser of the source, and may not replicate:" \
 	" ALTER ROLE ... REPLICATION, or move with --dump' FROM pg_roles" \
 	"  WHERE rolname = current_user AND NOT rolsuper AND NOT rolreplication" \
-	" UNION ALL SELECT format('!table %s has no replica identity: its UPDATE and DELETE would fail;" \
-	" give it a primary key%s, or ALTER TABLE %1$s REPLICA IDENTITY FULL', c.oid::regclass," \
-	"  CASE WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary" \
-	"   AND NOT indimmediate) THEN ' that is not deferrable' END)" \
-	"  FROM pg_class AS c WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'" \
-	"  AND (c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (" \
-	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary AND indimmediate)" \
-	"   OR c.relreplident = 'i' AND NOT EXISTS (" \
-	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisreplident))" \
 	" UNION ALL SELECT format('!table %s is unlogged, and is not replicated: ALTER TABLE %1$s SET LOGGED'," \
 	"  oid::regclass) FROM pg_class WHERE relnamespace IN " OURS " AND relkind = 'r'" \
 	"  AND relpersistence = 'u'" \
@@ -335,6 +378,13 @@
 	" UNION ALL SELECT format('-max_slot_wal_keep_size is %s: a copy that takes longer is lost, and" \
 	" begins again', current_setting('max_slot_wal_keep_size'))" \
 	"  WHERE current_setting('max_slot_wal_keep_size') <> '-1'"
+
+/* What ends the sessions of the other server that copy from here, by a setting of this role or database */
+#define CHECK_TIMEOUT \
+	"SELECT format('!%s is %s, which would end the copy of a large table: ALTER DATABASE or ALTER ROLE" \
+	" ... SET %1$s = 0, or put options=''-c %1$s=0'' into --%3$s', name, reset_val, $1::text)" \
+	" FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout') AND reset_val <> '0'" \
+	" AND strpos($2::text, name) = 0"
 
 #define CHECK_SOURCE \
 	"SELECT '!' || current_user || ' is not a superuser of the source, and has not the rights of the" \
@@ -366,6 +416,9 @@
 	" shard', s.subname, r.srrelid::regclass) FROM pg_subscription_rel AS r" \
 	"  JOIN pg_subscription AS s ON s.oid = r.srsubid JOIN pg_class AS c ON c.oid = r.srrelid" \
 	"  WHERE c.relnamespace IN " OURS \
+	" UNION ALL SELECT format('!extension %s is in schema %I: ALTER EXTENSION %1$s SET SCHEMA public'," \
+	"  quote_ident(e.extname), n.nspname) FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace" \
+	"  WHERE n.oid IN " OURS \
 	" UNION ALL SELECT format('!the lock table has no room for the %s relations of the shards: raise" \
 	" max_locks_per_transaction, and restart, or move fewer shards at once', n)" \
 	"  FROM (SELECT count(*) FROM pg_class WHERE relnamespace IN " OURS ") AS x (n)" \
@@ -380,6 +433,31 @@
 	"  JOIN pg_type AS t ON t.oid = a.atttypid WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'" \
 	"  AND a.attnum > 0 AND (t.oid = 'oid'::regtype OR t.typbasetype = 'oid'::regtype)" \
 	"  AND EXISTS (SELECT FROM pg_largeobject_metadata)"
+
+/* Sequences that columns take values of, but that do not move, and the last value */
+#define OUTER_SEQUENCES \
+	"SELECT DISTINCT format('%I.%I', n.nspname, s.relname)," \
+	"  COALESCE(pg_sequence_last_value(s.oid), q.seqstart) FROM pg_attrdef AS d" \
+	"  JOIN pg_class AS c ON c.oid = d.adrelid JOIN pg_depend AS e ON e.classid = 'pg_attrdef'::regclass" \
+	"  AND e.objid = d.oid AND e.refclassid = 'pg_class'::regclass" \
+	"  JOIN pg_class AS s ON s.oid = e.refobjid AND s.relkind = 'S'" \
+	"  JOIN pg_namespace AS n ON n.oid = s.relnamespace JOIN pg_sequence AS q ON q.seqrelid = s.oid" \
+	"  WHERE c.relnamespace IN " OURS " AND s.relnamespace NOT IN " OURS " ORDER BY 1"
+/* $1: such a sequence, $2: its value; is there one that stands beyond? */
+#define IS_BEYOND \
+	"SELECT true FROM pg_sequence AS q WHERE q.seqrelid = to_regclass($1) AND CASE WHEN q.seqincrement > 0" \
+	"  THEN COALESCE(pg_sequence_last_value(q.seqrelid), q.seqstart) > $2::bigint" \
+	"  ELSE COALESCE(pg_sequence_last_value(q.seqrelid), q.seqstart) < $2::bigint END"
+
+/* Whose definitions these are: superusers that initdb made own without a word */
+#define DEFINERS \
+	INSIDE " SELECT array_agg(DISTINCT r.rolname)::text FROM inside AS i" \
+	"  JOIN pg_shdepend AS d ON d.classid = i.c AND d.objid = i.o AND d.dbid = " DATABASE \
+	"  AND d.refclassid = 'pg_authid'::regclass AND d.deptype = 'o' JOIN pg_roles AS r ON r.oid = d.refobjid"
+/* $1: these, $2: those that are trusted */
+#define UNTRUSTED \
+	"SELECT x FROM unnest($1::text[]) AS x WHERE x <> current_user AND x <> ALL (COALESCE($2::text[], '{}'))" \
+	" AND NOT EXISTS (SELECT FROM pg_roles WHERE rolname = x AND rolsuper)"
 /* what shards can use, by names that are the same on both sides */
 #define OBJECTS \
 	"(SELECT CASE WHEN c = 'pg_class'::regclass THEN 'relation' ELSE type END || ' ' || identity, c, o FROM (" \
@@ -424,6 +502,14 @@
 	"  FROM (SELECT current_setting('max_logical_replication_workers')::integer - count(pid)," \
 	"        current_setting('max_logical_replication_workers') FROM pg_stat_subscription)" \
 	"   AS x (free, m) WHERE free < 2" \
+	" UNION ALL SELECT '!max_worker_processes of the target is ' || m || ', of which ' || free || ' are free, and a" \
+	" move needs 2: raise it, and restart'" \
+	"  FROM (SELECT current_setting('max_worker_processes')::integer - count(*)," \
+	"        current_setting('max_worker_processes') FROM pg_stat_activity WHERE backend_type LIKE '%worker%'" \
+	"        AND backend_type NOT LIKE 'autovacuum%' OR backend_type LIKE 'logical replication%launcher')" \
+	"   AS x (free, m) WHERE free < 2" \
+	" UNION ALL SELECT '!max_sync_workers_per_subscription of the target is 0: raise it'" \
+	"  WHERE current_setting('max_sync_workers_per_subscription') = '0'" \
 	" UNION ALL SELECT '!max_replication_slots of the target is ' || current_setting('max_replication_slots')" \
 	"  || ', and its subscriptions need one each, and one for each table that is copied: raise it, and" \
 	" restart' FROM (SELECT count(*) FROM pg_replication_origin) AS x (n)" \
@@ -464,6 +550,8 @@
 	"  AND " IS_EXTENSION ")," \
 	" (SELECT 'the SQL edition ' || substring(obj_description(oid, 'pg_namespace'), '([0-9.]+), SQL')" \
 	"  FROM pg_namespace WHERE nspname = 'instaid_sql'), 'no instaid')"
+/* a publication with the name of a move */
+#define HAS_PUBLICATION "SELECT true FROM pg_publication WHERE pubname = $1"
 /* what makes the guards of a move refuse; $1: its name */
 #define REFUSES "SELECT true WHERE to_regnamespace($1) IS NOT NULL"
 #define EDITION_OWNER \
@@ -481,6 +569,21 @@
 	"  WHERE s.subid = $1::oid AND x.key IN ('apply_error_count', 'sync_error_count'," \
 	"   'sync_table_error_count'))" \
 	" FROM pg_subscription_rel AS r WHERE r.srsubid = $1::oid"
+/*
+ * The last error of a subscription, $1, of the name $2, in the last MB of the server's log, if it is a text there.  The
+ * context of an apply worker's error has the subscription's OID.  That of a copy comes after the start of its worker.
+ */
+#define WORKER_MESSAGE \
+	"WITH lines (line, n) AS (SELECT x.* FROM (SELECT pg_current_logfile('stderr')) AS f (name)" \
+	"  CROSS JOIN LATERAL (SELECT pg_read_file(name, greatest(0, (pg_stat_file(name)).size - 1000000)," \
+	"   1000000) WHERE name IS NOT NULL OFFSET 0) AS t (log)" \
+	"  CROSS JOIN LATERAL regexp_split_to_table(log, '\\n') WITH ORDINALITY AS x)" \
+	" SELECT substring(line, 'ERROR: +(.*)') FROM lines WHERE n = greatest(" \
+	"  (SELECT max(n) FROM lines WHERE line LIKE '%ERROR: %' AND n < (" \
+	"   SELECT max(n) FROM lines WHERE line LIKE format('%%CONTEXT: %%\"pg_%s\"%%', $1::oid)))," \
+	"  (SELECT min(n) FROM lines WHERE line LIKE '%ERROR: %' AND n > (SELECT max(n) FROM lines" \
+	"   WHERE line LIKE format('%%logical replication table synchronization worker for subscription \"%s\"%%'," \
+	"    $2::text))))"
 /* $2: the system identifier of the target; a line for each table whose copy is finished */
 #define COPIED_TABLES \
 	"SELECT array_agg(format('%s %I.%I', format('pg_%s_sync_%s_%s', r.srsubid, r.srrelid, $2::text)," \
