@@ -663,7 +663,8 @@ main(int argc, char **argv)
 		{"status", no_argument, NULL, STATUS}, {"switch", no_argument, NULL, SWITCH},
 		{"verify", no_argument, NULL, VERIFY}, {"finish", no_argument, NULL, FINISH},
 		{"cancel", no_argument, NULL, CANCEL}, {"reverse", no_argument, NULL, O_REVERSE},
-		{"dump", no_argument, NULL, O_DUMP}, {"trust", required_argument, NULL, O_TRUST}, {"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
+		{"dump", no_argument, NULL, O_DUMP}, {"trust", required_argument, NULL, O_TRUST},
+		{"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
 	};
 	int			option;
 

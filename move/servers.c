@@ -87,9 +87,8 @@ stop(int status, const char *what, const char *why, const char *next)
 	{
 		/* all lines of it */
 		fputs("  why:  ", stderr);
-		for (; *why; why += strcspn(why, "\n") + (why[strcspn(why, "\n")] != '\0'))
-			fprintf(stderr, "%.*s%s", (int) strcspn(why, "\n"), why, strchr(why, '\n') && strchr(why, '\n')[1] ? "\n        " : "");
-		fputc('\n', stderr);
+		for (const char *line = why; *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
+			fprintf(stderr, "%s%.*s\n", line == why ? "" : "        ", (int) strcspn(line, "\n"), line);
 	}
 	if (next)
 		fprintf(stderr, "  next: %s\n", next);

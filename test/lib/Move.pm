@@ -38,8 +38,8 @@ sub run
 	my ($out, $err) = ('', '');
 	local $ENV{MOVE_AT} = $at{at} // '';
 	local $ENV{MOVE_DO} = $at{do} // 'kill -9 $PPID';
-	IPC::Run::run([ %at ? stepping() : 'instaid-move', @args ], '<', \undef, '>', \$out, '2>', \$err,
-		IPC::Run::timeout(3600));
+	IPC::Run::run([ %at ? stepping() : 'instaid-move', @args ], '<', \undef, '>', \$out,
+		'2>', \$err, IPC::Run::timeout(3600));
 	my $rc = $? & 127 ? -1 : $? >> 8;
 	Test::More::note("instaid-move @args", %at ? " at $at{at}" : '', ': ',
 		$rc < 0 ? 'killed' : $rc, "\n$out$err") if $rc || $ENV{VERBOSE_MOVE};

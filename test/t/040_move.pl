@@ -594,8 +594,9 @@ sub started
 {
 	my (@args) = @_;
 	my %run = (out => '');
-	$run{run} = IPC::Run::start([ 'instaid-move', '--from', $from->connstr($db), '--to', $to->connstr($db),
-		@args ], '<', \undef, '>', \$run{out}, '2>&1', IPC::Run::timeout(600));
+	$run{run} = IPC::Run::start([ 'instaid-move', '--from', $from->connstr($db),
+		'--to', $to->connstr($db), @args ], '<', \undef, '>', \$run{out}, '2>&1',
+		IPC::Run::timeout(600));
 	return \%run;
 }
 sub ended { my ($run) = @_; $run->{run}->finish; return $? >> 8 }
@@ -621,7 +622,8 @@ like($out, qr/^  differs: table insta5\.t of .*\n(    .*\n)*    source:     x in
 $new->poll_query_until($db, 'SELECT bool_or(apply_error_count > 0) FROM pg_stat_subscription_stats')
   or die;
 is(im('--status'), 0, '... and --status');
-like($out, qr/[1-9]\d* errors\n +The server log of the target tells why\.\n/, '... tells where to look');
+like($out, qr/[1-9]\d* errors\n +The server log of the target tells why\.\n/,
+	'... tells where to look');
 new('ALTER TABLE insta5.t ADD x integer');
 is(im('--max-wait', 30), 0, 'after the same on the target, it goes on');
 is(new('SELECT count(*) FROM insta5.late; SELECT count(x) FROM insta5.t'), "1\n100",
@@ -767,7 +769,7 @@ old('DROP SCHEMA insta5 CASCADE; SET ROLE own; SELECT instaid.create_shard($$ins
 	INSERT INTO insta5.t (n) SELECT generate_series(1, 10)');
 {
 	my @sides = ('--from', $old->connstr($db) . ' user=own', '--to', $new->connstr($db));
-	for my $args ([ '--one-way', 'insta5' ], ['--finish'])
+	for my $args ([ '--one-way', '--trust', 'own', 'insta5' ], ['--finish'])
 	{
 		IPC::Run::run([ 'instaid-move', @sides, @$args ], '<', \undef, '>', \$out, '2>', \$err);
 		is($? >> 8, 0, "as the owner: @$args") or diag("$out$err");
@@ -878,8 +880,9 @@ configure($new, 'wal_retrieve_retry_interval', '10ms');
 {
 	local ($ENV{PGUSER}) = 'own';
 	my $roles = $from->connstr($db);
-	IPC::Run::run([ 'instaid-move', '--from', "$roles user=own", '--to', $to->connstr($db) . ' user=own',
-		'--check-only', 'insta5' ], '<', \undef, '>', \$out, '2>', \$err);
+	IPC::Run::run([ 'instaid-move', '--from', "$roles user=own",
+		'--to', $to->connstr($db) . ' user=own', '--check-only', 'insta5' ], '<', \undef,
+		'>', \$out, '2>', \$err);
 	is($? >> 8, 5, 'a role without rights');
 	my $what = $new->pg_version < 16 ? 'is not a superuser of' : 'may not create subscriptions on';
 	like($out, qr/^  ! own $_/m, "... is told: $_") for 'is not a superuser of the source',
@@ -1039,7 +1042,8 @@ is(left(), ' ', '... and nothing is left');
 	my $half = $old->safe_psql('postgres', 'CREATE DATABASE half');
 	$old->safe_psql('half', 'CREATE EXTENSION instaid');
 	my @sides = ('--from', $old->connstr($db), '--to', $old->connstr('half'));
-	$old->command_ok([ 'instaid-move', @sides, 'insta5', '--one-way' ], 'two databases of one server');
+	$old->command_ok([ 'instaid-move', @sides, 'insta5', '--one-way' ],
+		'two databases of one server');
 	$old->command_ok([ 'instaid-move', @sides, '--finish' ], '... ends');
 	is($old->safe_psql('half', 'SELECT count(*) FROM insta5.t; INSERT INTO insta5.t (n) VALUES (1)'
 		  . ' RETURNING n') . left(), "100\n1 ", '... with all rows, and nothing left');
@@ -1145,8 +1149,8 @@ fresh('twice');
 $new->safe_psql('postgres', 'CREATE DATABASE third');
 $new->safe_psql('third', 'CREATE EXTENSION instaid');
 is(im('--prepare', 'insta5'), 0, 'prepared');
-$old->command_fails_like([ 'instaid-move', '--from', $old->connstr($db), '--to', $new->connstr('third'),
-		'insta5' ],
+$old->command_fails_like([ 'instaid-move', '--from', $old->connstr($db),
+		'--to', $new->connstr('third'), 'insta5' ],
 	qr/a shard of insta5 is in another move/, '... a shard does not move to two targets');
 ($from, $to) = ($new, $old);
 is(im('insta5'), 5, '... nor back and forth');

@@ -137,8 +137,8 @@ is(im('--finish'), 0, '... which is finished, too');
 
 # Killed at each step, and cancelled
 my $only = places() . left();
-my @steps = ('begun', 'guards', 'rehearsing', 'rehearsed', 'stopping', 'guarded', 'stopped', 'made', 'copied',
-	'verified', 'told');
+my @steps = ('begun', 'guards', 'rehearsing', 'rehearsed', 'stopping', 'guarded', 'stopped',
+	'made', 'copied', 'verified', 'told');
 {
 	my @wrong;
 	for my $at ($ENV{FULL} ? @steps : ('begun', 'rehearsing', 'stopping', 'copied', 'told'))
