@@ -10,7 +10,7 @@
 #   make soak                10^9 IDs with crashes between, or INSTAID_SOAK_IDS; half an hour
 #   make test-packages       builds, installs, upgrades and purges packages in Debian folders
 #   make reference           writes the signatures of the catalog into docs/reference*.md
-#   make script              assembles the script of the extension from extension/ and common/
+#   make script              assembles the scripts of instaid and instaid_adopt from extension/, common/ and adopt/
 #   make deb, make dist      the Debian packages; the zip for PGXN
 #   make sql-edition         the SQL edition as one text, and for pg_tle and database.dev
 #   make sql-edition-restore-list DUMP=...  lists what of a dump of the extension it can restore
@@ -45,8 +45,8 @@ OBJS = \
 DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"
 
-REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze adopt ranges partitions audit settled metrics sanity
-ISOLATION = order create_shard create_partitions alter dropped freeze deadlock last_tick adopt renumber audit settled
+REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze ranges partitions audit settled metrics sanity
+ISOLATION = order create_shard create_partitions alter dropped freeze deadlock last_tick renumber audit settled
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
 EXTRA_CLEAN = test/results test/regression.diffs test/regression.out
@@ -61,13 +61,13 @@ SHLIB_EXPORTS = src/exports.txt
 EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(srcdir_of_makefile)instaid.control)
 PG_CPPFLAGS = -DINSTAID_VERSION='"$(EXTVERSION)"' -I$(srcdir)/src -I$(srcdir)/src/common
 # the server's headers are not ours to warn about
-PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server)
+PG_CPPFLAGS += -isystem $(shell $(PG_CONFIG) --includedir-server 2>/dev/null)
 
 # PGXS of a server that was built in its own source tree does not set VPATH for ours
 ifneq ($(srcdir_of_makefile),./)
 VPATH = $(srcdir_of_makefile)
 # make would take these for the objects of this build
-ifneq ($(and $(wildcard $(srcdir_of_makefile)src/instaid.o),$(filter all install,$(or $(MAKECMDGOALS),all))),)
+ifneq ($(and $(wildcard $(patsubst %,$(srcdir_of_makefile)%/*.o,src tickets move)),$(filter all install,$(or $(MAKECMDGOALS),all))),)
 $(error The source tree has been built: run make clean in it, and then build elsewhere)
 endif
 endif
@@ -85,40 +85,43 @@ $(OBJS) $(OBJS:.o=.bc) src/exports.list: | $(CURDIR)/src/common
 $(CURDIR)/src/common:
 	mkdir -p $@
 
-# the other doors
-DOORS = adopt $(if $(filter no,$(TICKETS)),,tickets) $(if $(filter no,$(MOVE)),,move)
-ifneq ($(filter tickets move,$(DOORS)),)
-ifeq ($(wildcard $(libpq_srcdir)/libpq-fe.h)$(filter clean uninstall,$(MAKECMDGOALS)),)
-$(error instaid_tickets and instaid-move need the development files of libpq; without them, make TICKETS=no MOVE=no)
+# the other parts
+PARTS = adopt $(if $(filter no,$(TICKETS)),,tickets) $(if $(filter no,$(MOVE)),,move)
+ifneq ($(and $(filter tickets move,$(PARTS)),$(filter all install,$(or $(MAKECMDGOALS),all))),)
+ifeq ($(wildcard $(libpq_srcdir)/libpq-fe.h),)
+$(error instaid_tickets and instaid-move need the development files of libpq; without them, run make TICKETS=no MOVE=no)
 endif
 endif
-all: $(DOORS:%=all-%)
-install: $(DOORS:%=install-%)
-uninstall: $(DOORS:%=uninstall-%)
-clean: $(DOORS:%=clean-%)
+all: $(PARTS:%=%/all)
+install: $(PARTS:%=%/install)
+uninstall: $(PARTS:%=%/uninstall)
+clean: adopt/clean tickets/clean move/clean
 # files that are named on the command line are those of instaid
 ifeq ($(filter command%,$(origin REGRESS) $(origin ISOLATION)),)
-installcheck: $(patsubst %,installcheck-%,$(filter-out move,$(DOORS)))
+installcheck: $(patsubst %,%/installcheck,$(filter-out move,$(PARTS)))
 endif
-in_door = +@mkdir -p $* && $(MAKE) -C $* -f $(top)/$*/Makefile $(@:-$*=) $(if $(VPATH),VPATH=$(top)/$*)
-all-%:
-	$(in_door)
-install-%:
-	$(in_door)
-uninstall-%:
-	$(in_door)
-clean-%:
-	$(in_door)
-installcheck-%:
-	$(in_door)
+# with -j, too: they have one database
+tickets/installcheck: | adopt/installcheck
+$(PARTS:%=%/install): %/install: %/all
+steps = $(foreach part,adopt tickets move,$(addprefix $(part)/,all install installcheck uninstall clean))
+.PHONY: $(steps)
+$(steps):
+	@mkdir -p $(@D) && $(MAKE) -C $(@D) -f $(top)/$(@D)/Makefile VPATH=$(top)/$(@D) $(@F)
 else
 all install installcheck uninstall clean:
 	@echo "$(PG_CONFIG) not found, or its PostgreSQL has no development files: install PostgreSQL's development package, or set PG_CONFIG" >&2; exit 1
 endif
 
-# its parts are in extension/, and what it shares with the SQL edition in common/
+# Their parts are in extension/, adopt/ and common/.  A packager's tree, which is built elsewhere,
+# is left as it is, and so is that of somebody without perl: git does not keep files' times.
+assembled = instaid--$(EXTVERSION).sql adopt/instaid_adopt--$(EXTVERSION).sql
+ifneq ($(and $(filter ./,$(srcdir_of_makefile)),$(wildcard extension/assemble.pl),$(shell command -v perl)),)
+all adopt/all: $(assembled)
+$(assembled): $(wildcard extension/*.* common/*.sql adopt/[!i]*.sql)
+	@perl extension/assemble.pl $@ >$@.new && mv $@.new $@
+endif
 script:
-	@cd $(srcdir_of_makefile). && perl extension/assemble.pl >extension/new && mv extension/new instaid--$(EXTVERSION).sql
+	@touch $(top)/extension/assemble.pl && $(MAKE) -s -C $(top) $(assembled)
 
 # what the reference tells of functions, views and settings, as a private server has them
 reference:

@@ -1,4 +1,4 @@
-/* instaid--1.0.sql */
+/* instaid--1.0.sql, which "make script" assembles: do not edit it */
 
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
@@ -132,7 +132,7 @@ CREATE FUNCTION instaid._check_name(what text, name text) RETURNS void
 
 ---- The layout of an ID ----
 
--- The largest shard ID, as src/ids/layout.h defines it.
+-- The largest shard ID, as src/layout.h defines it.
 CREATE FUNCTION instaid._max_shard_id() RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_shard_id';
 
@@ -243,13 +243,15 @@ CREATE FUNCTION instaid.id_send(instaid.id) RETURNS bytea
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
 COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
 
--- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.
+-- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.  A bigint
+-- becomes an instaid.id only by assignment: if both casts were implicit, the order of operands
+-- would decide which of the two types an expression has.
 CREATE TYPE instaid.id (INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE = instaid.id_recv,
                         SEND = instaid.id_send, LIKE = pg_catalog.int8, CATEGORY = 'N');
 COMMENT ON TYPE instaid.id IS 'a bigint that is a string in JSON: JavaScript does not round it';
 
 CREATE CAST (instaid.id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
-CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS ASSIGNMENT;
 
 -- pg_upgrade would refuse casts with functions of pg_catalog: it creates them before those above.
 CREATE FUNCTION instaid.id(integer) RETURNS instaid.id
@@ -516,7 +518,7 @@ CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT last_value bigint
 
 ---- Shards ----
 
--- A shard is declared by functions in the language instaid: see src/ids/declaration.c.
+-- A shard is declared by functions in the language instaid: see src/declaration.c.
 CREATE FUNCTION instaid._call_handler() RETURNS language_handler
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_call_handler';
 
@@ -707,6 +709,43 @@ BEGIN
     END IF;
 END $$;
 
+-- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
+-- name any sequence, or the caller does not have the rights of that role.  Refuse a MINVALUE above
+-- 1, too: Citus gives such a range to each worker's copy, which would issue values of another.
+CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    main record;
+BEGIN
+    SELECT p.proname, p.proowner, n.nspname, c.relowner, q.seqmin, q.seqmax INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace,
+         pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid
+    WHERE p.oid = function AND c.oid = sequence AND c.relpersistence <> 't';
+    IF NOT FOUND THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
+            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.';
+    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('sequence %s does not belong to the owner of shard %I',
+                             sequence, main.nspname),
+            DETAIL = format('Role %I owns it, and role %I owns the function %s().',
+                            pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
+                            main.proname), HINT = 'Give both to one owner.';
+    END IF;
+    PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
+    IF main.seqmin > 1 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
+            DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
+            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.'
+                   || CASE main.proname WHEN 'next_ids' THEN '' ELSE ' If another shard has it: '
+                           || format('SELECT instaid_adopt.replace_copy(%L, %s);',
+                                  instaid._signature(function), instaid._free_shard_id(true)) END;
+    END IF;
+    RETURN main.relowner;
+END $$;
+
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
 -- transaction ends.  If shard ID and epoch are null, only look at the schema.
 CREATE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer,
@@ -768,7 +807,7 @@ BEGIN
             HINT = format('Rename it: ALTER ROUTINE %s RENAME TO old_%s; defaults follow it.',
                           other.name, other.proname)
                    || CASE WHEN other.can_be_adopted
-                           THEN format(' Or replace it: SELECT instaid.adopt_shard(%L);',
+                           THEN format(' Or replace it: SELECT instaid_adopt.adopt_shard(%L);',
                                        schema_name) ELSE '' END;
     END IF;
     IF shard_id IS NULL THEN
@@ -779,10 +818,12 @@ BEGIN
             DETAIL = CASE WHEN conflict.taken_by = 'instaid'
                           THEN 'It is the setting instaid.node_shard_id of this server. '
                           ELSE '' END || 'The two shards would issue the same IDs.',
-            HINT = COALESCE(format('Shard ID %s is free in this database',
-                                   instaid._free_shard_id(false)), 'No shard ID is free')
-                   || '; instaid.shards lists those that are taken. A copy'
-                   ' that is not adopted can use others.';
+            -- format() of a null is not null
+            HINT = COALESCE('Shard ID ' || instaid._free_shard_id(false)
+                            || ' is free in this database; instaid.shards lists those that are'
+                               ' taken. A copy that is not adopted can use others.',
+                            'No shard ID is free in this database: drop a shard that nothing'
+                            ' uses. instaid.shards lists them.');
     END IF;
 
     IF expires_at < clock_timestamp() + interval '5 years' THEN
@@ -1218,8 +1259,8 @@ COMMENT ON VIEW instaid.metrics IS 'one row for a monitoring system; it leaves o
 --
 -- - It runs nothing that a user wrote, waits for no lock, and does not fail.  What is parsed is
 --   not deparsed: that can lock a table, and fails if it is nested deeply.  What is very long is
---   not read.  regclass and regprocedure are not used for names: they look at all other objects of
---   the name.
+--   not read, nor what is very much of one role.  regclass and regprocedure are not used for
+--   names: they look at all other objects of the name.
 -- - A cure that is SQL runs nothing of another role, and names no function that another role can
 --   replace.  Where PostgreSQL itself runs an owner's code with the caller's rights, such as a
 --   CHECK during ALTER COLUMN TYPE, the cure is left to the owner.
@@ -1238,22 +1279,40 @@ CREATE VIEW instaid._defaults AS
          LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE c.relpersistence <> 't';
 
+-- The functions with nextval() in their text, and whether it is read: of each owner, the shortest
+-- ones up to a limit.  The work is for quotes and comments above all, some 10 us for each: two
+-- seconds at most.  8,192 copies are half the limit.  octet_length() does not decompress a text.
+CREATE VIEW instaid._sources AS
+    SELECT f.oid, f.owner, f.prosrc AS text, f.is_short
+           AND sum(f.work) OVER (PARTITION BY f.owner ORDER BY f.work, f.oid) <= 200000 AS is_read
+    FROM (SELECT p.oid, p.owner, p.prosrc, p.bytes <= 100000000 AS is_short,
+                 CASE WHEN p.bytes <= 100000000
+                      THEN length(p.prosrc) / 100
+                           + length(p.prosrc) - length(translate(p.prosrc, '''-/$', ''))
+                 END AS work
+          FROM (SELECT p.oid, p.proowner AS owner, p.prosrc,
+                       sum(octet_length(p.prosrc)) OVER (
+                           PARTITION BY p.proowner ORDER BY octet_length(p.prosrc), p.oid) AS bytes
+                FROM pg_proc AS p
+                WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
+                                             WHERE l.lanname IN ('sql', 'plpgsql')))
+                  AND octet_length(p.prosrc) < 100000) AS p
+          WHERE CASE WHEN p.bytes <= 100000000
+                     THEN strpos(p.prosrc, 'instaid_sql._') = 0
+                          AND p.prosrc ~* $re$\mnextval\M$re$
+                     ELSE true END) AS f;
+
 -- Copies of the published function.  A copy calls nextval(), reads a clock and shifts to the left.
 CREATE VIEW instaid._copies AS
     -- The text of functions.  A string becomes a quote; a comment, and all between the first and
     -- the last dollar quotes, which often makes functions, a space.  What is open ends with the
     -- text.  Dollar quotes keep backslashes whatever standard_conforming_strings is.
     WITH source AS MATERIALIZED (
-        SELECT p.oid, regexp_replace(p.prosrc, $re$(?x)
+        SELECT p.oid, regexp_replace(p.text, $re$(?x)
                    \mE(') (?:[^'\\]|\\.)* '? | (') [^']* '? | --[^\n\r]*
                    | /\*(?:[^*]|\*+[^*/])*(?:\*+/)? | \$\w*\$ .* \$\w*\$$re$,
                    $re$\1\2 $re$, 'gi') AS code
-        FROM pg_proc AS p
-        WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
-                                     WHERE l.lanname IN ('sql', 'plpgsql')))
-          AND CASE WHEN octet_length(p.prosrc) < 100000
-                   THEN strpos(p.prosrc, 'instaid_sql._') = 0 AND p.prosrc ~* $re$\mnextval\M$re$
-              END),
+        FROM instaid._sources AS p WHERE p.is_read),
     -- What is parsed, and depends on a sequence.  pg_depend has no functions and operators of
     -- pg_catalog.
     parsed AS (
@@ -1353,7 +1412,9 @@ CREATE VIEW instaid._lone_sequences AS
 CREATE VIEW instaid._audited_sequences AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
     SELECT u.sequence, format('%I.%I', n.nspname, c.relname) AS name, u.frozen,
-           q.seqmax < instaid._max_tick() AS is_frozen, t.problem AS fault, t.cure,
+           q.seqmax < instaid._max_tick() AS is_frozen, t.problem AS fault,
+           -- it can be words
+           CASE WHEN t.cure LIKE 'ALTER SEQUENCE %' THEN t.cure ELSE '-- ' || t.cure END AS cure,
            t.issued_at - clock_timestamp() AS ahead,
            -- metrics.drift_limit_seconds; _list_shards() has loaded what defines the setting
            current_setting('instaid.max_drift', true)::interval + interval '1064 ms'
@@ -1376,13 +1437,58 @@ CREATE VIEW instaid._audited_sequences AS
          JOIN pg_sequence AS q ON q.seqrelid = u.sequence
          CROSS JOIN LATERAL instaid._sequence_state(u.sequence) AS t;
 
+-- The statements that give a shard a sequence of its own, above the IDs of the one that it has.
+-- The one in its schema with the name of that one can have issued IDs before.
+CREATE FUNCTION instaid._own_sequence(schema_name text, shard_id integer, epoch timestamptz,
+                                      sequence oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT concat(CASE WHEN o.oid IS NULL THEN format('CREATE SEQUENCE %s; ', r.own) END,
+                format('SELECT pg_catalog.setval(%1$L, GREATEST(pg_catalog.'
+                       'pg_sequence_last_value(%2$L), pg_catalog.pg_sequence_last_value(%1$L)));'
+                       ' CREATE OR REPLACE FUNCTION %3$I.next_ids(count integer, sequence regclass'
+                       ' DEFAULT %1$L) RETURNS SETOF bigint LANGUAGE instaid STRICT COST 1'
+                       ' AS %4$L; -- As the owner of the shard.', r.own, r.other, schema_name,
+                       format('shard %s, epoch %s', shard_id,
+                              (extract(epoch FROM epoch) * 1000)::bigint)))
+            FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+                 CROSS JOIN LATERAL (SELECT format('%I.%I', schema_name, c.relname),
+                                            format('%I.%I', n.nspname, c.relname))
+                      AS r (own, other)
+                 LEFT JOIN pg_class AS o ON o.relname = c.relname AND o.relkind = 'S'
+                      AND o.relnamespace = (SELECT i.oid FROM pg_namespace AS i
+                                            WHERE i.nspname = schema_name)
+            WHERE c.oid = sequence AND c.relkind = 'S' AND n.nspname <> schema_name);
+
+-- What comes before a call of instaid_adopt, if it is missing
+CREATE FUNCTION instaid._before_adopting() RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    -- any role could create the schema
+    RETURN CASE WHEN NOT EXISTS (SELECT FROM pg_extension AS e WHERE e.extname = 'instaid_adopt')
+                THEN 'CREATE EXTENSION IF NOT EXISTS instaid_adopt; ' ELSE '' END;
+
+-- What a role, or PUBLIC as 0, must be granted to take IDs of a shard
+CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
+    RETURNS SETOF text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+    SELECT g.what FROM pg_proc AS p
+         -- a declaration can name a sequence that its owner has no rights on
+         JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
+         JOIN pg_namespace AS n ON n.oid = q.relnamespace
+         CROSS JOIN LATERAL (VALUES
+             (format('USAGE ON SEQUENCE %I.%I', n.nspname, q.relname),
+              p.prosecdef OR has_sequence_privilege(role, sequence, 'USAGE, UPDATE')),
+             (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
+              has_function_privilege(role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
+    WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
+END;
+
 -- Findings with C, and about the SQL edition
 CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     SELECT o.code, 'error', f.signature, o.problem,
-           CASE o.code WHEN 'shard_function_name' THEN 'Give it this name, or drop it.'
+           CASE o.code WHEN 'shard_function_name' THEN '-- Give it this name, or drop it.'
                 WHEN 'shard_function_attributes'
                 THEN format('ALTER FUNCTION %s VOLATILE STRICT PARALLEL UNSAFE;', f.signature)
-                ELSE 'Let it be as instaid.create_shard() creates it;'
+                ELSE '-- Let it be as instaid.create_shard() creates it;'
                      ' ALTER FUNCTION or a DROP has changed that.' END
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'instaid'
@@ -1393,8 +1499,8 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     UNION ALL
     -- It was dropped, with CASCADE also from defaults.  A renamed one is found above.
     SELECT 'no_next_id', 'error', s.name, 'has no function next_id()',
-           format('Let its owner run: CREATE FUNCTION %s.next_id() RETURNS bigint LANGUAGE instaid'
-                  ' STRICT COST 1 AS ''as next_ids(integer, regclass)''; -- Then set the'
+           format('CREATE FUNCTION %s.next_id() RETURNS bigint LANGUAGE instaid STRICT COST 1 AS'
+                  ' ''as next_ids(integer, regclass)''; -- As the owner of the shard. Then set the'
                   ' defaults again.', s.name)
     FROM instaid._audited_shards AS s
     WHERE NOT EXISTS (SELECT FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
@@ -1402,10 +1508,30 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
                         AND (p.proname = 'next_id'
                              OR l.lanname = 'instaid' AND p.proowner = s.owner))
     UNION ALL
+    -- It was not created by create_shard().
+    SELECT 'future_epoch', 'error', s.name,
+           format('its epoch, %s, is in the future: next_id() fails', s.epoch),
+           '-- Declare it with an epoch of the past, as instaid.create_shard() does.'
+    FROM instaid._audited_shards AS s WHERE s.epoch > now()
+    UNION ALL
+    -- DROP FUNCTION next_ids(...) CASCADE drops the shard's functions and the defaults of columns,
+    -- and leaves a sequence with the COMMENT of a shard.
+    SELECT 'lost_shard', 'error', format('%I.%I', n.nspname, c.relname),
+           'is left of a shard: its functions were dropped, and the defaults of columns with them',
+           '-- If its tables need IDs, call instaid.create_shard() with the shard ID and epoch'
+           ' that it had, and another sequence_name, and adopt_column() for each. Then drop it.'
+    FROM pg_description AS d JOIN pg_class AS c ON c.oid = d.objoid AND c.relkind = 'S'
+         JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE d.classoid = 'pg_class'::regclass AND d.objsubid = 0
+      AND d.description = 'ticks: ms since 1970, and a count in each'
+      AND n.nspname <> 'instaid'
+      AND NOT EXISTS (SELECT FROM instaid._audited_shards AS s
+                      WHERE s.schema = c.relnamespace OR s.sequence = c.oid)
+    UNION ALL
     -- It is not frozen or watched, and its shard ID can be taken twice.
     SELECT 'sql_edition_shard', 'warning', quote_ident(n.nspname),
            'is a shard of the SQL edition, which instaid.shards does not show',
-           'Move it with sql-edition/to_extension.sql of that edition.'
+           '-- Move it with sql-edition/to_extension.sql of that edition.'
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.proname = 'next_ids' AND p.pronargs = 2 AND n.nspname !~ '^pg_'
       AND strpos(p.prosrc, 'instaid_sql._next_ids(') > 0
@@ -1413,12 +1539,8 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     -- pg_upgrade creates the members of an extension one by one: types first, and then casts.
     -- PostgreSQL notes no dependency of an expression on a cast.
     SELECT 'upgrade_order', 'warning', r.name,
-           'pg_upgrade creates it before the casts of instaid.id, and fails if it needs one',
-           format('INSERT INTO pg_catalog.pg_depend SELECT %L::pg_catalog.regclass,'
-                  ' %L::pg_catalog.regtype, 0, %L::pg_catalog.regclass, oid, 0, ''n'' FROM'
-                  ' pg_catalog.pg_cast WHERE %L::pg_catalog.regtype OPERATOR(pg_catalog.=) ANY'
-                  ' (ARRAY[castsource, casttarget]);', 'pg_catalog.pg_type', r.name,
-                  'pg_catalog.pg_cast', 'instaid.id')
+           'pg_upgrade creates ' || f.what || ' before the casts of instaid.id, and fails if it'
+           ' needs one', f.cure
     FROM (WITH RECURSIVE used_by (type, of_table) AS (
               SELECT 'instaid.id'::regtype::oid, false
               UNION
@@ -1433,21 +1555,44 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
          JOIN pg_type AS t ON t.oid = u.type JOIN pg_namespace AS n ON n.oid = t.typnamespace
          LEFT JOIN pg_class AS c ON c.oid = t.typrelid
          CROSS JOIN LATERAL format('%I.%I', n.nspname, t.typname) AS r (name)
-    WHERE n.nspname !~ '^pg_'
-      -- a range needs an operator class, and a row type what columns have
-      AND (t.typtype = 'r' OR u.of_table AND (t.typtype = 'd' OR c.relkind = 'c')
-           OR t.typtype = 'd' AND (t.typdefaultbin IS NOT NULL OR EXISTS (
-                  SELECT FROM pg_constraint AS k
-                  WHERE k.contypid = t.oid AND k.contype = 'c' AND k.convalidated)))
-      AND NOT EXISTS (SELECT FROM pg_depend AS d
-                      WHERE d.classid = 'pg_type'::regclass AND d.objid = t.oid
-                        AND d.refclassid = 'pg_cast'::regclass);
+         CROSS JOIN LATERAL (
+        -- The first statement prints what undoes the second one.  It does not run it: to add a
+        -- CHECK runs its owner's code.
+        SELECT format('its CHECK %I', k.conname),
+               format('SELECT pg_catalog.concat(%L, pg_catalog.pg_get_constraintdef(oid), '';'')'
+                      ' AS "after pg_upgrade" FROM pg_catalog.pg_constraint WHERE contypid'
+                      ' OPERATOR(pg_catalog.=) %L::pg_catalog.regtype AND conname'
+                      ' OPERATOR(pg_catalog.=) %L; ALTER DOMAIN %s DROP CONSTRAINT %I; -- Keep'
+                      ' what this prints, for the owner of the domain.',
+                      format('ALTER DOMAIN %s ADD CONSTRAINT %I ', r.name, k.conname), r.name,
+                      k.conname, r.name, k.conname)
+        FROM pg_constraint AS k
+        WHERE k.contypid = t.oid AND k.contype = 'c' AND k.convalidated
+        UNION ALL
+        SELECT 'its DEFAULT',
+               format('SELECT pg_catalog.concat(%L, pg_catalog.pg_get_expr(typdefaultbin, 0),'
+                      ' '';'') AS "after pg_upgrade" FROM pg_catalog.pg_type WHERE oid'
+                      ' OPERATOR(pg_catalog.=) %L::pg_catalog.regtype; ALTER DOMAIN %s DROP'
+                      ' DEFAULT; -- Keep what this prints, for the owner of the domain.',
+                      format('ALTER DOMAIN %s SET DEFAULT ', r.name), r.name, r.name)
+        WHERE t.typtype = 'd' AND t.typdefaultbin IS NOT NULL
+        UNION ALL
+        -- it needs an operator class
+        SELECT 'it', '-- Use a range of bigint instead.' WHERE t.typtype = 'r'
+        UNION ALL
+        -- a row type needs what columns have
+        SELECT 'it', '-- Use bigint in the rows that it is made of, or drop it before pg_upgrade,'
+                     ' and create it again afterwards.'
+        WHERE u.of_table AND (t.typtype = 'd' OR c.relkind = 'c')) AS f (what, cure)
+    WHERE n.nspname !~ '^pg_';
 
 ---- Findings of audit() ----
 
 -- A finding is an error if IDs repeat, name a wrong shard, or are refused now; a warning if that
--- will happen, or if a guarantee is weaker.  A test finds codes by the severity beside them.  What
--- follows a statement in a cure is a comment, without names: a name can have lines.
+-- will happen, or if a guarantee is weaker.  A test finds codes by the severity beside them.
+--
+-- A cure is SQL: statements, and then a comment, or only a comment.  A comment contains no names,
+-- since a name can have lines.  A cure can be sent as one query: what commits stands alone.
 
 -- Copies of the published function, shards, and roles that could plant functions
 CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
@@ -1455,12 +1600,15 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
-           CASE WHEN p.oid IS NULL
-                THEN concat('Let the owner of the schema run: ',
+           CASE WHEN c.free IS NULL AND NOT c.is_shard
+                THEN '-- No shard ID is free in this database. Drop a shard that nothing uses.'
+                WHEN p.oid IS NULL
+                THEN concat(c.before,
                             CASE WHEN NOT c.is_shard
                                  THEN format('SELECT instaid.create_shard(%L, %s, sequence_name =>'
                                              ' ''shard_id_seq''); ', n.nspname, c.free) END,
-                            format('SELECT * FROM instaid.adopt_column(%L, %L);', d.table_name,
+                            format('SELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the'
+                                   ' owner of the schema.', d.table_name,
                                    (parse_ident(d.column_name))[1]))
                 WHEN p.proretset OR p.prorettype NOT IN ('bigint'::regtype, 'text'::regtype,
                                                          'varchar'::regtype)
@@ -1470,31 +1618,56 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                      OR p.proname = 'next_id' AND p.pronargs > p.pronargdefaults
                         AND p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype,
                                                  'regclass'::regtype)
-                THEN 'Write it anew, under another name if it is next_id(), so that it calls'
+                THEN '-- Write it anew, under another name if it is next_id(), so that it calls'
                      ' next_id() of a shard.'
+                -- beside next_id() of the SQL edition, which has an argument with a default
+                WHEN c.is_shard AND p.proname = 'next_id' AND p.pronargs = 0 AND EXISTS (
+                         SELECT FROM pg_proc AS o
+                         WHERE o.pronamespace = c.schema AND o.proname = 'next_id'
+                           AND o.pronargs = 1 AND o.pronargdefaults = 1)
+                THEN format('DROP FUNCTION %s; -- If it is the default of columns, rename it'
+                            ' first, and give them another one with adopt_column().', c.object)
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
                      OR c.is_shard
-                THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
-                            ' %1$s;', c.object, CASE WHEN NOT c.is_shard THEN ', ' || c.free END)
+                THEN format('%sSELECT instaid_adopt.replace_copy(%L%s); -- If nothing calls it,'
+                            ' drop it instead.', c.before, c.object,
+                            -- it keeps the number of IDs in the published layout
+                            CASE WHEN NOT c.is_shard AND p.prosrc !~ '<<\s*23\M'
+                                 THEN format(', %s /* a number that is free on all your servers */',
+                                             c.free) END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
-                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; CALL instaid.adopt_shards();'
-                            ' -- Defaults follow it.', c.object)
+                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; %sSELECT'
+                            ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.', c.object,
+                            c.before, n.nspname)
                 WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
-                THEN format('Read its text, and give the function and its sequence to role %s.'
-                            ' Then: CALL instaid.adopt_shards();', instaid._ruler(n.nspowner))
+                THEN '-- Read its text. If it is right, give the function and its sequence to the'
+                     ' owner of the schema, and then call adopt_shards().'
                 WHEN f.proowner <> p.proowner
-                THEN format('ALTER ROUTINE %I.next_id() RENAME TO old_next_id; CALL'
-                            ' instaid.adopt_shards(); -- Defaults follow it.', n.nspname)
-                ELSE 'CALL instaid.adopt_shards(); -- It says what to do with a copy that it'
-                     ' leaves. If the function has %%, write % first.' END
-    -- a number of its own for each schema
-    FROM (SELECT c.*, instaid._free_shard_id(true) + 1 - dense_rank() OVER (ORDER BY c.schema)
-                      AS free, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard
+                THEN format('ALTER ROUTINE %1$I.next_id() RENAME TO old_next_id; %2$sSELECT'
+                            ' instaid_adopt.adopt_shard(%1$L); -- Defaults follow it.', n.nspname,
+                            c.before)
+                ELSE CASE c.before WHEN '' THEN 'CALL instaid_adopt.adopt_shards();'
+                          ELSE format('%sSELECT instaid_adopt.adopt_shard(%L);', c.before,
+                                      n.nspname) END
+                     || ' -- If the function has %%, write % first.' END
+    -- a number of its own for each schema, from the largest one down
+    FROM (SELECT c.*, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard,
+                 instaid._before_adopting() AS before,
+                 (SELECT array_agg(n ORDER BY n DESC)
+                  FROM generate_series(0, instaid._max_shard_id()) AS n
+                  WHERE n NOT IN (SELECT s.shard_id FROM shard AS s))[
+                     dense_rank() OVER (ORDER BY c.schema)] AS free
           FROM instaid._copies AS c) AS c
          JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
          LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', '')
          LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
+    UNION ALL
+    SELECT 'unread_functions', 'warning', quote_ident(pg_get_userbyid(u.owner)),
+           'has so much text in functions that not all of it was searched for copies of the'
+           ' published function',
+           '-- Look for nextval() in its longest functions, or drop those that nothing uses.'
+    FROM instaid._sources AS u WHERE NOT u.is_read GROUP BY u.owner
     UNION ALL
     SELECT f.code, f.severity, s.name, f.problem, f.cure
     FROM (SELECT s.*, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS twin,
@@ -1512,11 +1685,11 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
         ('shard_id_twice', 'error',
          s.twin IS NOT NULL AND (s.live > 1 OR s.live = 1 AND s.twin_has_other_epoch),
          format('shard ID %s is also that of schema %s', s.shard_id, s.twin),
-         'Give one that is not frozen another shard ID, with instaid.renumber_shard() or, for'
+         '-- Give one that is not frozen another shard ID, with instaid.renumber_shard() or, for'
          ' schema instaid, the setting instaid.node_shard_id.'),
         ('two_epochs', 'error', s.has_two_epochs,
          'its sequence serves a shard of another epoch, too: their IDs repeat',
-         'Let its tables use a shard with a sequence of its own.'),
+         '-- Let its tables use a shard with a sequence of its own.'),
         -- pg_dump -n leaves it behind, or that role can set it back.  The node's belongs to
         -- pg_database_owner.
         ('foreign_sequence', 'warning',
@@ -1535,14 +1708,16 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                                    s.name))
                 -- who owns its schema can drop it
                 WHEN n.oid = s.schema AND n.nspowner = s.owner
-                THEN format('If only this shard uses it: ALTER SEQUENCE %I.%I OWNER TO %I;',
+                THEN format('ALTER SEQUENCE %I.%I OWNER TO %I; -- If only this shard uses it.',
                             n.nspname, c.relname, pg_get_userbyid(s.owner))
-                ELSE 'Let its tables use a shard with a sequence of its own.' END),
+                ELSE COALESCE(instaid._own_sequence(s.schema_name, s.shard_id, s.epoch,
+                                                    s.sequence),
+                              '-- Let its tables use a shard with a sequence of its own.') END),
         -- large tables need long to move to another shard
         ('shard_ends', CASE WHEN s.expires_at < now() THEN 'error' ELSE 'warning' END,
          NOT s.frozen AND s.expires_at < now() + interval '5 years',
          format('its IDs end at %s', s.expires_at),
-         'Let its tables use another shard, with a later epoch. Then freeze this one.'))
+         '-- Let its tables use another shard, with a later epoch. Then freeze this one.'))
         AS f (code, severity, applies, problem, cure) WHERE f.applies
     UNION ALL
     -- Calls by name, new defaults, and restored ones find it, or are ambiguous.
@@ -1550,8 +1725,7 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
            format('%s.%I(%s)', s.name, p.proname, oidvectortypes(p.proargtypes)),
            format('role %I has put it into the schema of a shard: calls of %s() can fail, or find'
                   ' it', o.rolname, p.proname),
-           format('DROP ROUTINE %s.%I(%s); -- Also revoke CREATE on the schema.', s.name,
-                  p.proname, oidvectortypes(p.proargtypes))
+           format('DROP ROUTINE %s.%I(%s);', s.name, p.proname, oidvectortypes(p.proargtypes))
     FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
          JOIN pg_proc AS p ON p.pronamespace = s.schema AND p.proname IN ('next_id', 'next_ids')
          JOIN pg_roles AS o ON o.oid = p.proowner
@@ -1603,49 +1777,64 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- bounds, as those of a domain.
     parted AS MATERIALIZED (
         SELECT i.name, i.relid, i.table_name, r.*,
-               format('Create partitions from the end of the last one on, with'
-                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or let its'
-                      ' owner create a default one.', i.table_name, s.epoch) AS cure
+               -- one up to the next partition, or a year of them
+               (SELECT format('SELECT * FROM instaid.create_partitions(%L, %L, %L, %L, %L); -- As'
+                              ' the owner of the table, also with another step.', i.table_name,
+                              t.since, COALESCE(r.begins_at, t.since + interval '1 year'),
+                              -- without days, which daylight saving time changes
+                              COALESCE(make_interval(secs => extract(
+                                           epoch FROM r.begins_at - t.since)::float8),
+                                       '1 month'), s.epoch)
+                FROM (SELECT CASE WHEN r.takes_now THEN r.ends_at
+                                  ELSE GREATEST(date_trunc('month', now()), r.ended_at) END)
+                     AS t (since)) AS cure
         FROM id_column AS i JOIN shard AS s ON s.schema = i.maker
              JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
              CROSS JOIN LATERAL (
-            SELECT bool_or((l.first_id <= n.id) IS NOT FALSE
-                           AND (l.end_id > n.id) IS NOT FALSE) AS takes_now,
+            SELECT bool_or(l.is_now) AS takes_now,
+                   COALESCE(bool_or(l.is_now) FILTER (WHERE l.from_time IS NOT NULL), false)
+                       AS has_range_of_now,
                    bool_or(l.end_id IS NULL) AS is_open, max(l.to_time) AS ends_at,
-                   bool_and((l.end_id <= n.id) IS TRUE) FILTER (WHERE l.from_time IS NOT NULL)
-                       AS have_ended,
+                   -- the partitions before and after now
+                   max(l.to_time) FILTER (WHERE l.end_id <= l.now_id) AS ended_at,
+                   min(l.from_time) FILTER (WHERE l.first_id > l.now_id) AS begins_at,
                    -- numeric, because a bound can be any bigint
                    (array_agg(l.end_id::numeric - l.first_id ORDER BY l.end_id DESC))[1]
-                       > max(l.end_id)::numeric - min(n.id) AS is_short
-            FROM instaid.min_id(now(), s.epoch) AS n (id)
-                 CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS r
+                       > max(l.end_id)::numeric - min(l.now_id) AS is_short
+            FROM (SELECT l.*, n.id AS now_id, (l.first_id <= n.id) IS NOT FALSE
+                                          AND (l.end_id > n.id) IS NOT FALSE AS is_now
+                  FROM instaid.min_id(now(), s.epoch) AS n (id)
+                       CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS l)
+            AS r
         WHERE NOT s.frozen AND NOT i.is_partition AND p.partstrat = 'r' AND p.partnatts = 1)
     -- CREATE TABLE ... (LIKE template INCLUDING ALL) keeps the template's shard and its CHECK.
     -- Tables of a frozen shard can use another one, for example with a later epoch.
     SELECT 'foreign_default', 'error', i.name,
            concat(format('its default uses the shard in schema %I', n.nspname),
                   '; CHECK ' || k.names || ' reads the shard ID and can refuse another'),
-           concat(CASE WHEN k.names IS NOT NULL
-                       THEN 'First let the owner of the table drop that CHECK, or let it admit'
-                            ' this shard. Then: ' END,
-                  format('SELECT * FROM instaid.adopt_column(%L, %L); -- It refuses what others'
-                         ' could replace.', i.table_name, (parse_ident(i.column_name))[1]))
+           concat(k.drops, instaid._before_adopting(),
+                  format('SELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the owner of the'
+                         ' table.', i.table_name, (parse_ident(i.column_name))[1]))
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
                                             ELSE i.sequence_schema END
          JOIN pg_namespace AS n ON n.oid = o.schema
          CROSS JOIN LATERAL (
-        SELECT string_agg(quote_ident(k.conname), ', ' ORDER BY k.conname)
+        SELECT string_agg(quote_ident(k.conname), ', ' ORDER BY k.conname),
+               string_agg(format('ALTER TABLE %s DROP CONSTRAINT %I; ', i.table_name, k.conname),
+                          '' ORDER BY k.conname)
         FROM pg_constraint AS k JOIN pg_depend AS d ON d.objid = k.oid
         WHERE k.conrelid = i.relid AND k.contype = 'c' AND i.attnum = ANY (k.conkey)
           AND d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_proc'::regclass
-          AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure) AS k (names)
+          AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure)
+             AS k (names, drops)
     WHERE o.schema <> i.schema AND NOT i.is_partition
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('SELECT * FROM instaid.adopt_column(%L, %L); -- It refuses what others'
-                  ' could replace.', d.table_name, (parse_ident(d.column_name))[1])
+           format('%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the owner of the'
+                  ' table.', instaid._before_adopting(), d.table_name,
+                  (parse_ident(d.column_name))[1])
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
                                        AND p.classid = 'pg_attrdef'::regclass
@@ -1657,7 +1846,7 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     -- Its code runs with the rights of all who insert.
     SELECT 'foreign_function', 'warning', i.name,
            format('role %s could replace the function of its default', r.names),
-           'Unless all who insert trust this role, let the column use a shard of the table''s'
+           '-- Unless all who insert trust this role, let the column use a shard of the table''s'
            ' owner, or of a superuser.'
     FROM id_column AS i CROSS JOIN LATERAL (
         SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(u.owner)), ', ')
@@ -1665,10 +1854,25 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
         WHERE u.owner <> i.owner AND NOT instaid._can_trust(i.owner, u.owner)) AS r (names)
     WHERE r.names IS NOT NULL AND NOT i.is_partition
     UNION ALL
+    -- It can insert only with IDs that it has from elsewhere.
+    SELECT 'missing_right', 'warning', i.name,
+           format('role %s can insert, and cannot take IDs', x.name),
+           string_agg(format('GRANT %s TO %s;', r, x.name), ' ' ORDER BY r)
+    FROM id_column AS i JOIN shard AS s ON s.schema = i.maker AND NOT s.frozen
+         JOIN pg_class AS c ON c.oid = i.relid AND c.relkind IN ('r', 'p')
+         JOIN pg_attribute AS a ON a.attrelid = c.oid
+         CROSS JOIN LATERAL (
+        SELECT DISTINCT x.grantee, CASE x.grantee WHEN 0 THEN 'PUBLIC'
+                                   ELSE quote_ident(pg_get_userbyid(x.grantee)) END
+        FROM aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner)) || a.attacl) AS x
+        WHERE x.privilege_type = 'INSERT') AS x (role, name)
+         CROSS JOIN LATERAL instaid._missing_rights(x.role, s.schema_name, s.sequence) AS r
+    WHERE i.sequence IS NULL AND NOT i.is_partition GROUP BY i.name, x.name
+    UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           'Let its owner make it bigint: with instaid.adopt_column() on the column that takes the'
-           ' IDs, which also widens references, or, if no table of another role refers to it or'
+           '-- As its owner, make it bigint: with adopt_column() on the column that takes the IDs,'
+           ' which also widens references, or, if no table of another role refers to it or'
            ' inherits it, with ALTER TABLE. Both rewrite the table.'
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
@@ -1680,7 +1884,10 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     UNION ALL
     -- Only an index refuses an ID that was inserted by hand, or came twice in a restore.
     SELECT 'no_unique_index', 'warning', i.name, 'no unique index on the ID alone',
-           'Create one. If the table is partitioned, its ID must be the partition key.'
+           CASE i.relkind
+                WHEN 'r' THEN format('CREATE UNIQUE INDEX ON %s (%s); -- Writers wait for it,'
+                                     ' unless you add CONCURRENTLY.', i.table_name, i.column_name)
+                ELSE '-- Create one. The ID must be the partition key.' END
     FROM id_column AS i
     WHERE i.relkind IN ('r', 'p') AND NOT i.is_partition AND NOT EXISTS (
         SELECT FROM pg_index AS x WHERE x.indrelid = i.relid AND x.indisunique AND x.indisvalid
@@ -1690,10 +1897,10 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
            format('has IDs of shard %s, which this database does not have, in columns without'
                   ' default: %s', v.shard_id,
                   string_agg(DISTINCT format('%I.%I', b.table_name, b.column_name), ', ')),
-           format('If their shard was dropped, let the owner of the schema run: SELECT'
-                  ' instaid.create_shard(%L, %s); %s -- Pass the epoch that it had, if it is not'
-                  ' the default.', b.schema_name, v.shard_id,
-                  string_agg(DISTINCT format('SELECT * FROM instaid.adopt_column(%L, %L);',
+           format('%sSELECT instaid.create_shard(%L, %s); %s -- If their shard was dropped, as the'
+                  ' owner of the schema. Pass the epoch that it had, if it is not the default.',
+                  instaid._before_adopting(), b.schema_name, v.shard_id,
+                  string_agg(DISTINCT format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);',
                                              format('%I.%I', b.schema_name, b.table_name),
                                              b.column_name), ' '))
     FROM bare AS b JOIN pg_stats AS p ON p.schemaname = b.schema_name
@@ -1712,7 +1919,7 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     SELECT 'partition_reference', 'warning', format('%I.%I.%I', n.nspname, c.relname, f.conname),
            format('its foreign key refers to %I.%I alone, a partition of %s: it refuses the IDs of'
                   ' other partitions', o.nspname, t.relname, p.table_name),
-           format('Let its owner drop it, and add it again with REFERENCES %s.', p.table_name)
+           '-- As its owner, drop it, and add it again with a reference to the whole table.'
     FROM parted AS p JOIN pg_inherits AS h ON h.inhparent = p.relid
          JOIN pg_constraint AS f ON f.confrelid = h.inhrelid AND f.contype = 'f'
                                 AND f.conparentid = 0
@@ -1726,10 +1933,12 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
          'no partition takes the IDs of now: INSERT fails', p.cure),
         ('last_partition', 'warning', p.takes_now AND p.is_short AND NOT p.is_open,
          format('its last partition ends at %s, within its own length', p.ends_at), p.cure),
-        -- only when the others have ended: it keeps new ones from being created
-        ('default_partition', 'warning', p.takes_now AND p.have_ended,
-         format('its partitions ended at %s: rows go to the default partition', p.ends_at),
-         'Let its owner detach the default partition, create others, and insert its rows into'
+        -- From the first row on, it keeps a partition for the same time from being created.
+        ('default_partition', 'warning', p.takes_now AND NOT p.has_range_of_now,
+         CASE WHEN p.ended_at IS NULL THEN 'no other partition takes the IDs of now'
+              ELSE format('its partitions ended at %s', p.ended_at) END
+         || ': rows go to the default partition',
+         '-- As its owner, detach the default partition, create others, and insert its rows into'
          ' the table.'))
         AS f (code, severity, applies, problem, cure) WHERE f.applies;
 
@@ -1746,17 +1955,17 @@ CREATE VIEW instaid._sequence_findings (code, severity, object, problem, cure) A
          q.fault IS NULL AND q.frozen <> q.is_frozen,
          CASE WHEN q.frozen THEN 'is not frozen, but its shard is: nextval() still moves it'
               ELSE 'is frozen by a MAXVALUE, but its shard is not: next_id() fails' END,
-         'Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'),
+         '-- Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'),
         ('end_of_ids', 'error', q.fault IS NULL AND q.is_at_end AND NOT q.is_frozen,
          'has reached the last ID: next_id() fails',
-         format('If it was set too far by mistake: ALTER SEQUENCE %s RESTART;', q.name)),
+         format('ALTER SEQUENCE %s RESTART; -- If it was set too far by mistake.', q.name)),
         ('unlogged', 'warning', c.relpersistence = 'u',
          'is unlogged: it forgets its IDs in a crash',
          format('ALTER SEQUENCE %s SET LOGGED;', q.name)),
         -- The clock was set back.
         ('ahead_of_clock', 'warning', q.ahead > q.ahead_limit AND NOT q.is_at_end,
          format('its IDs are %s ahead of the clock, by more than %s', q.ahead, q.ahead_limit),
-         'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
+         '-- Set the server''s clock right, and wait until it has passed the time of these IDs. If'
          ' that takes too long, let the owner of the tables RESTART the sequence and give new IDs'
          ' to rows of the future, in one transaction.'),
         ('sequence_right', 'warning', r.names IS NOT NULL,
@@ -1769,43 +1978,24 @@ CREATE FUNCTION instaid.audit(OUT code text, OUT severity text, OUT object text,
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
-    -- one row for what more than 20 objects have in common
+    -- one row for what more than 20 objects have in common, whatever their cures
     SELECT f.code, f.severity, CASE WHEN f.count > 20
                THEN format('%s and %s others', f.object, f.count - 1) ELSE f.object END,
-           f.problem, f.cure
-    FROM (SELECT f.*, count(*) OVER w, row_number() OVER (w ORDER BY f.object COLLATE "C") AS place
+           f.problem, CASE WHEN f.count > 20 AND f.has_cures
+               -- after a comment
+               THEN format(E'%s\n-- This is for the first one. Then audit() has the next.', f.cure)
+               ELSE f.cure END
+    FROM (SELECT f.*, count(*) OVER w, row_number() OVER o AS place,
+                 min(f.cure) OVER w <> max(f.cure) OVER w AS has_cures
           FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
                 UNION TABLE instaid._sequence_findings
                 UNION TABLE instaid._edition_findings) AS f
-          WINDOW w AS (PARTITION BY f.code, f.severity, f.problem, f.cure)) AS f
+          WINDOW w AS (PARTITION BY f.code, f.severity, f.problem),
+                 o AS (w ORDER BY f.object COLLATE "C", f.cure COLLATE "C")) AS f
     WHERE f.count <= 20 OR f.place = 1
-    ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.code COLLATE "C";
+    ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.code COLLATE "C", f.cure COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs repeat or fail, or will do so';
-
----- What adopting and renumbering replace ----
-
--- Replace a next_id() that is adopted, which keeps OID, owner, rights and the name of its result.
--- Calls that have ended can have rounded up to a millisecond ahead of the clock.
-CREATE FUNCTION instaid._replace_next_id(schema_name text, shard_id integer, epoch timestamptz,
-                                         adopted oid, sequence regclass, above bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM instaid._alter_sequence(c.relowner, sequence,
-                                    'AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE')
-    FROM pg_class AS c WHERE c.oid = sequence;
-    PERFORM instaid.advance_past(sequence, GREATEST(above, instaid.max_id(
-        clock_timestamp() + interval '1 ms', epoch)), epoch);
-    PERFORM instaid._execute_as(p.proowner, instaid._declaration_commands(
-        schema_name, shard_id, epoch, sequence::text, true, pg_get_function_arguments(p.oid),
-        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' ELSE '' END))
-    FROM pg_proc AS p WHERE p.oid = adopted;
-    IF NOT FOUND THEN
-        RAISE undefined_function USING
-            MESSAGE = format('function %I.next_id() was dropped meanwhile', schema_name),
-            HINT = 'Call adopt_shard() again.';
-    END IF;
-END $$;
 
 -- Write another shard ID into a declaration.  To freeze waits for all calls; to thaw leaves the
 -- millisecond, in which IDs of a smaller shard ID would be below those that were issued.  A shard
@@ -1834,791 +2024,7 @@ BEGIN
     PERFORM instaid._set_frozen(shard.schema_name, true) WHERE shard.frozen;
 END $$;
 
--- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
-CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
-    RETURNS SETOF text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
-BEGIN ATOMIC
-    SELECT g.what FROM pg_proc AS p
-         -- a declaration can name a sequence that its owner has no rights on
-         JOIN pg_class AS q ON q.oid = sequence AND pg_has_role(p.proowner, q.relowner, 'USAGE')
-         CROSS JOIN LATERAL (VALUES
-             (format('USAGE ON SEQUENCE %s', sequence),
-              p.prosecdef OR has_sequence_privilege(role, sequence, 'USAGE, UPDATE')),
-             (format('EXECUTE ON FUNCTION %I.next_id()', schema_name),
-              has_function_privilege(role, p.oid, 'EXECUTE'))) AS g (what, is_granted)
-    WHERE p.oid = instaid._find_function(schema_name, 'next_id', '') AND NOT g.is_granted;
-END;
-
----- Reading a copy ----
-
--- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
--- name any sequence, or the caller does not have the rights of that role.  Refuse a MINVALUE above
--- 1, too: Citus gives such a range to each worker's copy, which would issue values of another.
-CREATE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
-    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    main record;
-BEGIN
-    SELECT p.proname, p.proowner, n.nspname, c.relowner, q.seqmin, q.seqmax INTO main
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace,
-         pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid
-    WHERE p.oid = function AND c.oid = sequence AND c.relpersistence <> 't';
-    IF NOT FOUND THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
-            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.';
-    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('sequence %s does not belong to the owner of shard %I',
-                             sequence, main.nspname),
-            DETAIL = format('Role %I owns it, and role %I owns the function %s().',
-                            pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
-                            main.proname), HINT = 'Give both to one owner.';
-    END IF;
-    PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
-    IF main.seqmin > 1 THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
-            DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
-            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.'
-                   || CASE main.proname WHEN 'next_ids' THEN '' ELSE ' If another shard has it: '
-                           || instaid._replacing(function) END;
-    END IF;
-    RETURN main.relowner;
-END $$;
-
--- Let a function that is about to be called find what its text names without a schema: in its own
--- search_path or its owner's, in its schema and in public.  Whoever can create functions and
--- operators there, or has done so, could have the caller run them: nextval(text) and
--- %(bigint, integer) are better matches than PostgreSQL's own.  So the function gets no
--- search_path: the names of its owner's and of superusers' objects are written out in its text.
-CREATE FUNCTION instaid._qualify_names(function oid) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-DECLARE
-    main record;
-    definition text;
-    path text[];
-    part record;
-BEGIN
-    SELECT p.proowner::regrole AS owner, n.nspname, (
-               SELECT c FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%') AS own_path, (
-               SELECT c FROM pg_db_role_setting AS s CROSS JOIN LATERAL unnest(s.setconfig) AS c
-               WHERE s.setrole IN (p.proowner, 0) AND c LIKE 'search_path=%' AND s.setdatabase IN (
-                   0, (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()))
-               ORDER BY s.setrole = 0, s.setdatabase = 0 LIMIT 1) AS role_path INTO main
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function;
-    path := ARRAY(SELECT replace(COALESCE(m.name[1], lower(m.name[2])), '""', '"')
-                  FROM regexp_matches(substr(COALESCE(main.own_path, main.role_path), 13),
-                                      '"((?:[^"]|"")+)"|([^\s,"]+)', 'g')
-                       WITH ORDINALITY AS m (name, place)
-                  ORDER BY m.place) || ARRAY[main.nspname, pg_get_userbyid(main.owner), 'public'];
-    PERFORM instaid._execute_as(main.owner, format('ALTER FUNCTION %s RESET search_path',
-                                                   instaid._signature(function)))
-    WHERE main.own_path IS NOT NULL;
-    definition := pg_get_functiondef(function);
-    FOR part IN
-        SELECT DISTINCT ON (o.is_function, o.relname)
-               replace(format('%I.%I', n.nspname, o.relname), '\', '\\') AS name, o.relkind,
-               regexp_replace(quote_ident(o.relname), '(\W)', '\\\1', 'g') AS pattern,
-               CASE WHEN quote_ident(o.relname) LIKE '"%' THEN 'g' ELSE 'gi' END AS flags
-        FROM (SELECT false, c.relname, c.relnamespace, c.relowner, c.relkind
-              FROM pg_class AS c
-              WHERE c.relkind IN ('S', 'r', 'p', 'v') AND c.relpersistence <> 't'
-              UNION ALL
-              SELECT true, p.proname, p.pronamespace, p.proowner, 'f' FROM pg_proc AS p)
-              AS o (is_function, relname, relnamespace, relowner, relkind)
-             JOIN pg_namespace AS n ON n.oid = o.relnamespace AND n.nspname = ANY (path)
-             JOIN pg_roles AS r ON r.oid = o.relowner
-        WHERE strpos(lower(definition), lower(o.relname)) > 0 AND n.nspname <> 'pg_catalog'
-          -- a name must not end the dollar quotes
-          AND (r.rolsuper OR r.oid = main.owner) AND strpos(n.nspname || o.relname, '$') = 0
-        ORDER BY o.is_function, o.relname, array_position(path, n.nspname::text)
-    LOOP
-        definition := CASE part.relkind
-            WHEN 'S' THEN regexp_replace(definition, format('''\s*%s\s*''', part.pattern),
-                                         quote_literal(replace(part.name, '\\', '\')), part.flags)
-            WHEN 'f' THEN regexp_replace(definition, format('(?<![\w$."])%s(?=\s*\()',
-                                                            part.pattern), part.name, part.flags)
-            ELSE regexp_replace(definition, format('(\m(?:FROM|JOIN|INSERT\s+INTO|UPDATE)\s+)'
-                                                   '%s(?![\w$.])', part.pattern),
-                                '\1' || part.name,
-                                part.flags || 'i') END;
-    END LOOP;
-    PERFORM instaid._execute_as(main.owner, definition)
-    WHERE definition <> pg_get_functiondef(function);
-END $$;
-
--- The sequences that this transaction has taken values of.
-CREATE FUNCTION instaid._used_sequences() RETURNS oid[]
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    RETURN (SELECT COALESCE(array_agg(c.oid), '{}')
-            FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation AND c.relkind = 'S'
-                 JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database()
-            WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation'
-              AND l.mode = 'RowExclusiveLock');
-
--- The last value that this session has taken of a sequence; null if there is none.
-CREATE FUNCTION instaid._session_value(role regrole, sequence oid) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN instaid._execute_as(role, format('SELECT currval(%L)', sequence))::bigint;
-EXCEPTION WHEN object_not_in_prerequisite_state OR insufficient_privilege THEN
-    RETURN NULL;
-END $$;
-
--- Call a copy as its owner, with the values of its default arguments: no function that another
--- role puts beside it is found in its place.
-CREATE FUNCTION instaid._call_copy(function oid, OUT result text)
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owner regrole;
-    needs_names boolean;
-    query text;
-BEGIN
-    SELECT p.proowner, EXISTS (SELECT FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
-    INTO owner, needs_names FROM pg_proc AS p WHERE p.oid = function;
-    LOOP
-        BEGIN
-            PERFORM instaid._qualify_names(function) WHERE needs_names;
-            -- in which a default can be the name of a sequence
-            SELECT format('SELECT %I.%I(%s)', n.nspname, p.proname, (
-                       SELECT string_agg(format('(%s)::%s', pg_get_function_arg_default(
-                                  p.oid, a.place::integer), format_type(a.type, NULL)), ', '
-                                  ORDER BY a.place)
-                       FROM unnest(COALESCE(p.proallargtypes, p.proargtypes::oid[]),
-                                   p.proargmodes) WITH ORDINALITY AS a (type, mode, place)
-                       WHERE COALESCE(a.mode, 'i') IN ('i', 'b'))) INTO query
-            FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-            WHERE p.oid = function;
-            result := instaid._execute_as(owner, query);
-            RETURN;
-        EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
-                       OR invalid_schema_name THEN
-            IF needs_names THEN
-                RAISE invalid_parameter_value USING
-                    MESSAGE = format('%s names what is not found: %s',
-                                     instaid._signature(function), SQLERRM),
-                    DETAIL = 'Names without a schema are looked for in its own search_path or its'
-                             ' owner''s, its schema and public, among objects of its owner and of'
-                             ' superusers.',
-                    HINT = 'Correct its text, or write the schemas into it, and try again. To let'
-                           ' it return IDs of a new shard: ' || instaid._replacing(function);
-            END IF;
-            needs_names := true;
-        END;
-    END LOOP;
-END $$;
-
--- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
--- one that the first call locked and the second moved, whatever names it, or else one that was in
--- use before.  nextval() keeps its lock until the transaction ends.
-CREATE FUNCTION instaid._try_copy(function oid, OUT ids bigint[], OUT sequence regclass,
-                                             OUT made_at timestamptz)
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET timezone = 'UTC' AS $$
-DECLARE
-    owner CONSTANT regrole := (SELECT p.proowner FROM pg_proc AS p WHERE p.oid = function);
-    used oid[] := instaid._used_sequences();
-    first bigint[];
-    part record;
-BEGIN
-    -- its text can mean the time zone of its callers
-    PERFORM set_config('timezone', s.reset_val, true) FROM pg_settings AS s
-    WHERE s.name = 'TimeZone';
-    ids[1] := instaid._call_copy(function)::bigint;
-    made_at := clock_timestamp();
-    used := COALESCE((SELECT array_agg(s) FROM unnest(instaid._used_sequences()) AS s
-                      WHERE s <> ALL (used)), used);
-    first := ARRAY(SELECT instaid._session_value(owner, s) FROM unnest(used) AS s);
-    ids[2] := instaid._call_copy(function)::bigint;
-    -- if it also has a log with numbers of its own, the one whose low bits are in the IDs, and
-    -- that counts for no column
-    SELECT u.sequence, c.relowner::regrole AS relowner INTO part
-    FROM unnest(used, first) AS u (sequence, first) JOIN pg_class AS c ON c.oid = u.sequence
-         CROSS JOIN LATERAL instaid._session_value(owner, u.sequence) AS l (last)
-    WHERE l.last <> u.first
-    ORDER BY ((instaid.decode(u.first)).sequence, (instaid.decode(l.last)).sequence)
-             = ((instaid.decode(ids[1])).sequence, (instaid.decode(ids[2])).sequence) DESC,
-             EXISTS (
-        SELECT FROM pg_depend AS d
-        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = u.sequence
-          AND d.classid = 'pg_attrdef'::regclass) LIMIT 1;
-    sequence := part.sequence;
-    IF sequence IS NULL THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('%s takes no value of a sequence', instaid._signature(function)),
-            DETAIL = format('Two calls returned %s and %s.', COALESCE(ids[1]::text, 'null'),
-                            COALESCE(ids[2]::text, 'null')),
-            HINT = 'Let its columns default to a new shard: create_shard(), adopt_column().';
-    END IF;
-    PERFORM instaid._sequence_owner(function, sequence);
-    -- a superuser has the rights of all roles
-    IF part.relowner <> owner AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.oid = owner) THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('sequence %s belongs to another role', sequence),
-            DETAIL = format('Role %s could set it back, and a superuser owns the function %s.',
-                            part.relowner, instaid._signature(function)),
-            HINT = 'Give both to one owner.';
-    END IF;
-    -- What is above the low bits of the sequence must not run into the shard ID.  Two calls in a
-    -- row, and some rows, do not show it; values whose bits of the shard ID are all 0 or 1 do.
-    BEGIN
-        -- Citus refuses to alter a sequence that it knows
-        PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
-        FOR n IN 0 .. 1 LOOP
-            PERFORM instaid._execute_as(part.relowner, format(
-                'ALTER SEQUENCE %s RESTART %s', sequence, GREATEST(q.seqmin, LEAST(q.seqmax,
-                    instaid.make_id(instaid.default_epoch() + interval '2 ms',
-                                    n * instaid._max_shard_id(), 0)))))
-            FROM pg_sequence AS q WHERE q.seqrelid = sequence;
-            ids := ids || instaid._call_copy(function)::bigint;
-        END LOOP;
-        RAISE SQLSTATE 'ID001';
-    EXCEPTION WHEN SQLSTATE 'ID001' THEN
-        IF cardinality(ids) < 4 THEN
-            RAISE;
-        END IF;
-    END;
-END $$;
-
--- The statement that lets a copy return IDs of a new shard.
-CREATE FUNCTION instaid._replacing(function oid) RETURNS text
-    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    RETURN format('SELECT instaid.replace_copy(%L, %s);', instaid._signature(function),
-                  instaid._free_shard_id(true));
-
--- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
--- the function's text, or the default one, if it gives the ID the clock's time.
-CREATE FUNCTION instaid._read_layout(function oid, id bigint, made_at timestamptz,
-                                                INOUT epoch timestamptz, OUT shard_id integer)
-    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO' SET timezone = 'UTC' SET standard_conforming_strings = on AS $$
-DECLARE
-    zone CONSTANT text := (SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'TimeZone');
-    source CONSTANT text := pg_get_functiondef(function);
-    name CONSTANT text := instaid._signature(function);
-    epochs timestamptz[] := ARRAY(
-        SELECT to_timestamp((m.literal[1]::numeric / u.unit)::double precision)
-        FROM regexp_matches(source, '\m(\d{13}|\d{10}(?:\.\d+)?)\M', 'g') AS m (literal)
-             CROSS JOIN (VALUES (1), (1000)) AS u (unit)
-        WHERE m.literal[1] !~ '^\d{13}$' OR u.unit = 1000);
-    literal text;
-    layout record;
-    seen timestamptz;
-BEGIN
-    IF id IS NULL OR id < 0 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('%s returns %s', name, COALESCE('IDs below 0', 'null')),
-            DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
-                                ' The 34.8 years of its epoch are over, or its clock and its epoch'
-                                ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
-            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(function);
-    END IF;
-    FOR literal IN SELECT m[1] FROM regexp_matches(source, '''(\d{4}-\d\d?-\d\d?[^'']{0,30})''',
-                                                   'g') AS m
-    LOOP
-        BEGIN
-            -- a timestamp, or a timestamptz in the time zone of its callers
-            epochs := epochs || literal::timestamptz || (literal::timestamp AT TIME ZONE zone);
-        EXCEPTION WHEN data_exception THEN
-            CONTINUE;
-        END;
-    END LOOP;
-    -- the time of the ID, read in this layout or another one
-    SELECT l.* INTO layout
-    FROM (SELECT e, interval '1 s' FROM unnest(epochs) AS e
-          UNION ALL SELECT to_timestamp(0), interval '1 s'
-          UNION ALL SELECT instaid.default_epoch(), interval '20 ms') AS e (epoch, tolerance)
-         CROSS JOIN generate_series(16, 32) AS bits
-         CROSS JOIN unnest('{0.001,1}'::numeric[]) AS unit
-         CROSS JOIN LATERAL (
-        SELECT e.epoch, bits, unit, CASE WHEN (id >> bits) * unit < 5000000000
-               THEN e.epoch + (id >> bits) * unit * interval '1 s' END AS issued_at) AS l
-    -- a function can use now(), which is the time when the transaction began
-    WHERE l.issued_at BETWEEN now() - e.tolerance AND made_at + e.tolerance
-    ORDER BY LEAST(abs(extract(epoch FROM l.issued_at - made_at)),
-                   abs(extract(epoch FROM l.issued_at - now()))) LIMIT 1;
-    IF (layout.bits, layout.unit) <> (23, 0.001) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of %s have another layout', name),
-            DETAIL = format('It returned %s: the time since %s in %s, and %s bits. Instagram''s'
-                            ' has milliseconds, and 23 bits.', id, layout.epoch,
-                            CASE layout.unit WHEN 1 THEN 'seconds' ELSE 'milliseconds' END,
-                            layout.bits),
-            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(function);
-    END IF;
-    seen := date_trunc('milliseconds', made_at) - (id >> 23) * interval '1 ms';
-    IF epoch <> COALESCE(layout.epoch, CASE WHEN abs(extract(epoch FROM epoch - seen)) < 1
-                                            THEN epoch END, 'infinity')
-       OR COALESCE(epoch, layout.epoch) IS NULL THEN
-        IF extract(milliseconds FROM seen)::integer % 1000 < 20 THEN
-            seen := date_trunc('seconds', seen);
-        END IF;
-        seen := COALESCE(layout.epoch, seen);
-        RAISE invalid_parameter_value USING MESSAGE = format('the epoch of %s is not %s', name,
-                             COALESCE(epoch::text, 'in its text')),
-            DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
-                            ' %s.', id, seen),
-            HINT = format('If it is: SELECT instaid.adopt_shard(%L, epoch => %L); If not: %s',
-                          (parse_ident(name, false))[1], seen, instaid._replacing(function));
-    END IF;
-    epoch := COALESCE(epoch, layout.epoch);
-    shard_id := instaid.extract_shard_id(id);
-END $$;
-
----- Adopting ----
-
--- Lock the tables that have functions as a default, and find the largest ID in them, and the shard
--- IDs of the newest rows: in tables of the functions' owner, the schema's or a superuser, since
--- any role can write such a default.
-CREATE FUNCTION instaid._lock_tables_of(schema oid, functions oid[], owner regrole,
-                                                   OUT largest bigint, OUT place text,
-                                                   OUT shard_ids integer[])
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    part record;
-    seen bigint[];
-    left_out regclass[] := '{}'::regclass[];
-BEGIN
-    shard_ids := '{}';
-    FOR part IN
-        SELECT c.oid::regclass AS relation, t.attname, c.relowner::regrole AS owner,
-               (o.rolsuper OR o.oid IN (_lock_tables_of.owner, n.nspowner))
-               AND pg_has_role(o.oid, 'USAGE')
-               AND (NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace))
-               AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
-                               WHERE h.owner <> c.relowner) AS is_ours,
-               -- a domain has the output function of its base type
-               c.relkind <> 'v' AND y.typoutput IN (
-                   'int8out'::regproc, COALESCE(to_regproc('instaid.id_out'), 'int8out'))
-               AS has_ids
-        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-             JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_roles AS o ON o.oid = c.relowner
-             JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-             JOIN pg_type AS y ON y.oid = t.atttypid JOIN pg_namespace AS n ON n.oid = schema
-        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = ANY (functions)
-          AND d.classid = 'pg_attrdef'::regclass
-          AND c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
-    LOOP
-        IF part.is_ours IS NOT TRUE THEN
-            left_out := array_remove(left_out, part.relation) || part.relation;
-            CONTINUE;
-        END IF;
-        PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
-                                                       part.relation));
-        CONTINUE WHEN NOT part.has_ids;
-        seen := instaid._execute_as(part.owner, format(
-            -- An index gives them.  A value below a day after the epoch is no such ID.
-            'SELECT ARRAY[max(r.id)] || array_agg(DISTINCT instaid.extract_shard_id(r.id)::bigint)'
-            ' FILTER (WHERE r.id > instaid.make_id(instaid.default_epoch() + ''1 day'', 0, 0))'
-            ' FROM (SELECT %1$I::bigint AS id FROM %2$s WHERE %1$I IS NOT NULL'
-            ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation))::bigint[];
-        shard_ids := shard_ids || seen[2:]::integer[];
-        IF largest IS NULL OR seen[1] > largest THEN
-            largest := seen[1];
-            place := format('%s.%I', part.relation, part.attname);
-        END IF;
-    END LOOP;
-    IF left_out <> '{}' THEN
-        RAISE WARNING 'tables of other owners have IDs of schema %',
-            (SELECT quote_ident(n.nspname) FROM pg_namespace AS n WHERE n.oid = schema) USING
-            DETAIL = format('Their rows are not read: %s.', array_to_string(left_out, ', ')),
-            HINT = 'If their largest ID is ahead of the clock, pass it to instaid.advance_past().';
-    END IF;
-END $$;
-
--- Copies of the published function, and why one is not adopted, null if it is.  The first one of a
--- schema is next_id(), or becomes it.
-CREATE VIEW instaid._found_copies AS
-    WITH copy AS (
-        SELECT n.nspname AS schema_name, c.object, p.oid AS function, p.proowner, p.pronargs,
-               p.proname, f.oid AS next_id, pg_get_userbyid(f.proowner) AS next_id_owner,
-               CASE WHEN p.oid IS NULL THEN 'is a default'
-                    WHEN pg_has_role(p.proowner, 'USAGE') IS NOT TRUE
-                    THEN format('belongs to %I', pg_get_userbyid(p.proowner))
-                    WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
-                    THEN format('belongs to %I, and its schema to %s',
-                                pg_get_userbyid(p.proowner), instaid._ruler(n.nspowner))
-                    WHEN p.prorettype <> 'bigint'::regtype OR p.proretset
-                    THEN 'returns ' || pg_get_function_result(p.oid)
-                    WHEN p.pronargs > p.pronargdefaults THEN 'has arguments' END AS reason,
-               n.nspname IN (SELECT s.schema_name FROM instaid._list_shards() AS s) AS is_shard
-        FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
-             LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
-             LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', ''))
-    SELECT c.schema_name, c.object, c.function, row_number() OVER w AS place,
-           COALESCE(c.reason, CASE
-               WHEN c.is_shard THEN 'stands beside the next_id() of a shard'
-               WHEN c.next_id_owner <> pg_get_userbyid(c.proowner)
-               THEN format('stands beside the next_id() of %I', c.next_id_owner)
-               -- any role can create copies in some schemas
-               WHEN c.next_id IS NULL AND min(c.proowner) OVER s < max(c.proowner) OVER s
-               THEN 'stands beside a copy of another owner' END) AS reason
-    FROM copy AS c
-    WINDOW s AS (PARTITION BY c.schema_name, c.reason IS NULL),
-           w AS (s ORDER BY c.function = c.next_id DESC NULLS LAST, c.pronargs,
-                 c.proname COLLATE "C");
-
--- Adopt the next_id() of a schema, and its copies.  Without a next_id(), the first becomes it.
-CREATE FUNCTION instaid._adopt(schema_name text, copies oid[],
-                                          INOUT shard_id integer, INOUT epoch timestamptz,
-                                          renumber boolean)
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-DECLARE
-    next_id oid := instaid._find_function(schema_name, 'next_id', '');
-    -- a next_id() that is no copy can call one of them
-    functions CONSTANT oid[] := array_remove(next_id || array_remove(copies, next_id), NULL);
-    main record;
-    taken record;
-    function oid;
-    seen record;
-    layout record;
-    named integer;
-    first_epoch timestamptz;
-    sequences regclass[] := '{}'::regclass[];
-    others text;
-    part record;
-    other_use text;
-    made text;  -- the name of the function that is made
-    wrappers text[];
-BEGIN
-    PERFORM instaid._check_read_committed('adopt_shard');
-    -- refuses an epoch that is out of range
-    PERFORM instaid.make_id(epoch, 0, 0, epoch),
-            instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
-    SELECT p.proname, p.pronargs, p.proacl, p.proowner::regrole AS owner, n.oid AS schema INTO main
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE p.oid = functions[1] AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
-      AND NOT p.proretset;
-    IF NOT FOUND THEN
-        RAISE undefined_function USING
-            MESSAGE = format('schema %I has no next_id() that returns bigint', schema_name),
-            DETAIL = CASE WHEN next_id IS NOT NULL THEN 'It returns ' || COALESCE(
-                               pg_get_function_result(next_id), 'nothing') || '.'
-                          ELSE format('There is no such %s.', CASE WHEN to_regnamespace(
-                               quote_ident(schema_name)) IS NULL THEN 'schema'
-                               ELSE 'function' END) END,
-            HINT = COALESCE('If another function makes its IDs: ALTER ROUTINE '
-                            || instaid._signature(next_id) || ' RENAME TO old_next_id; ',
-                            'If a function of another name makes its IDs, rename it to next_id. ')
-                   || 'If no function makes them, use create_shard() and adopt_column().';
-    END IF;
-    PERFORM instaid._check_owner(main.owner, 'function', instaid._signature(functions[1]));
-    PERFORM instaid._check_ruler(main.owner, schema_name, functions[1]);
-    IF EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proname = 'next_id'
-                                          AND p.pronargs > 0) THEN
-        RAISE duplicate_function USING
-            MESSAGE = format('schema %I has a next_id() with an argument', schema_name),
-            DETAIL = 'Beside the next_id() of a shard, calls without it would be ambiguous.',
-            HINT = format('Rename it: ALTER FUNCTION %s RENAME TO old_next_id; Defaults follow'
-                          ' it.', instaid._signature(functions[1]));
-    END IF;
-
-    -- Citus replaces no function after a transaction has read by several connections.
-    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
-    -- The tables' shards are locked, too, where they are visible.
-    PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
-    taken := instaid._lock_tables_of(main.schema, functions, main.owner);
-    -- while this waited, another session can have adopted the schema, or its owner changed it
-    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
-    IF (SELECT count(*) FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proowner = main.owner
-                                            AND p.pronamespace = main.schema)
-       < cardinality(functions) THEN
-        RAISE serialization_failure USING
-            MESSAGE = format('functions of schema %I were dropped or changed meanwhile',
-                             schema_name), HINT = 'Try again.';
-    END IF;
-
-    -- With another argument than its default, the function could mean another shard.  Any role can
-    -- write such a default.
-    SELECT p.oid, format('%s.%I', a.adrelid::regclass, t.attname) AS name INTO part
-    FROM pg_proc AS p JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass
-                                         AND d.refobjid = p.oid
-         JOIN pg_attrdef AS a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
-         JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-         JOIN pg_class AS c ON c.oid = a.adrelid
-    WHERE p.oid = ANY (functions) AND p.pronargs > 0
-      AND instaid._can_trust(main.owner, c.relowner)
-      AND a.adbin::text ~ format(':funcid %s [^({]*:args [(]', p.oid) LIMIT 1;
-    IF FOUND THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('the default of column %s passes an argument to %s', part.name,
-                             instaid._signature(part.oid)),
-            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(part.oid);
-    END IF;
-    wrappers := ARRAY(
-        SELECT format(
-            'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL'
-            ' UNSAFE %s RETURN ' || CASE p.pronargs WHEN 0 THEN '%1$I.next_id()'
-                ELSE 'CASE WHEN ROW(%5$s) IS NOT DISTINCT FROM ROW(%6$s) THEN %1$I.next_id() END'
-                END, schema_name, p.proname, pg_get_function_arguments(p.oid),
-            CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, (
-                SELECT string_agg('$' || g, ', ' ORDER BY g)
-                FROM generate_series(1, p.pronargs) AS g), pg_get_expr(p.proargdefaults, 0))
-        FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.oid <> COALESCE(next_id, 0));
-
-    FOREACH function IN ARRAY functions LOOP
-        seen := instaid._try_copy(function);
-        layout := instaid._read_layout(function, seen.ids[1], seen.made_at, _adopt.epoch);
-        IF layout.epoch <> first_epoch THEN
-            RAISE invalid_parameter_value USING
-                MESSAGE = format('functions of schema %I have several epochs', schema_name),
-                DETAIL = format('%s has %s, and %s has %s.', instaid._signature(functions[1]),
-                                first_epoch, instaid._signature(function), layout.epoch),
-                HINT = format('To let both return IDs of a new shard: %s SELECT'
-                              ' instaid.replace_copy(%L);', instaid._replacing(functions[1]),
-                              instaid._signature(function));
-        END IF;
-        first_epoch := layout.epoch;
-        named := COALESCE(named, layout.shard_id);
-        sequences := sequences || seen.sequence;
-        others := NULLIF(concat_ws('; ', others, (
-            SELECT format('%s: %s', instaid._signature(function),
-                          string_agg(DISTINCT s::text, ', '))
-            FROM unnest(seen.ids) AS i CROSS JOIN LATERAL instaid.extract_shard_id(i) AS s
-            HAVING bool_or(s <> named))), '');
-    END LOOP;
-    epoch := first_epoch;
-    others := NULLIF(concat_ws('; ', others, (
-        SELECT 'the newest rows: ' || string_agg(DISTINCT s::text, ', ')
-        FROM unnest(taken.shard_ids) AS s HAVING bool_or(s <> named))), '');
-    shard_id := COALESCE(shard_id, named);
-    IF taken.largest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
-            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
-                            ' reads %s.', taken.largest, taken.place, epoch,
-                            instaid.extract_timestamp(taken.largest, epoch), clock_timestamp()),
-            HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
-    ELSIF others IS NOT NULL AND NOT renumber THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of schema %I name several shards', schema_name),
-            DETAIL = format('The first ID names shard %s. With other values of the sequence, or in'
-                            ' the tables, IDs name others: %s.', named, others),
-            HINT = format('To give new IDs one number: SELECT instaid.adopt_shard(%L, %s,'
-                          ' renumber => true);', schema_name, named);
-    ELSIF named <> shard_id AND NOT renumber THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
-                             named, shard_id),
-            HINT = format('Pass %s. To change the number, also pass renumber => true.', named);
-    END IF;
-    IF taken.largest IS NOT NULL THEN
-        RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), taken.largest USING
-            DETAIL = format('It is the largest ID, in %s. Its time is %s.', taken.place,
-                            instaid.extract_timestamp(taken.largest, epoch));
-    END IF;
-
-    -- A sequence counts the IDs of one shard, and nothing else.  What a role without rights on
-    -- it declares, or uses as a default, must not be able to block its owner.
-    SELECT format('It is the sequence of shard %I.', s.schema_name) INTO other_use
-    FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.objid
-         JOIN pg_namespace AS n ON n.oid = p.pronamespace
-         CROSS JOIN LATERAL instaid._find_shard(n.nspname) AS s
-    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequences[1]
-      AND d.classid = 'pg_proc'::regclass AND s.sequence = sequences[1]
-      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
-    UNION ALL
-    SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
-    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-         JOIN pg_class AS t ON t.oid = a.adrelid
-    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequences[1]
-      AND d.classid = 'pg_attrdef'::regclass
-      AND has_sequence_privilege(t.relowner, d.refobjid, 'USAGE, UPDATE')
-      AND NOT EXISTS (SELECT FROM pg_depend AS f
-                      WHERE f.classid = d.classid AND f.objid = d.objid
-                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = ANY (functions))
-    UNION ALL
-    SELECT format('It also counts for %s.',
-                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
-    FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass
-      AND d.objid = sequences[1] AND d.deptype = 'i' LIMIT 1;
-    IF FOUND THEN
-        RAISE object_in_use USING
-            MESSAGE = format('%s cannot be the sequence of a shard', sequences[1]),
-            DETAIL = other_use,
-            HINT = 'To let it return IDs of a new shard: ' || instaid._replacing(functions[1]);
-    END IF;
-    -- Defaults follow the first function.
-    IF next_id IS NULL THEN
-        made := CASE main.pronargs WHEN 0 THEN main.proname ELSE 'next_id' END;
-        PERFORM instaid._execute_as(main.owner, CASE main.pronargs WHEN 0
-            THEN format('ALTER FUNCTION %s RENAME TO next_id', instaid._signature(functions[1]))
-            ELSE format('CREATE FUNCTION %I.next_id() RETURNS bigint LANGUAGE sql RETURN 0',
-                        schema_name) END);
-        next_id := instaid._find_function(schema_name, 'next_id', '');
-    END IF;
-    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, next_id);
-
-    -- so that a table can be dropped whose serial column had it
-    PERFORM instaid._execute_as(c.relowner, format('ALTER SEQUENCE %s OWNED BY NONE',
-                                                   sequences[1]))
-    FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.objid
-    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequences[1] AND d.deptype = 'a';
-    PERFORM instaid._replace_next_id(schema_name, shard_id, epoch, next_id, sequences[1],
-                                     taken.largest);
-
-    -- The others call it, and so does a function with the old name.  With other arguments than the
-    -- default, which could mean another shard, they return null.
-    PERFORM instaid._execute_as(main.owner, w) FROM unnest(wrappers) AS w;
-    -- the function that was made has the rights of the one beside it
-    PERFORM instaid._execute_as(main.owner, concat(
-        format('REVOKE ALL ON FUNCTION %I.%I() FROM PUBLIC', schema_name, made),
-        format('; GRANT EXECUTE ON FUNCTION %I.%I() TO ', schema_name, made)
-        || instaid._others_with('EXECUTE', COALESCE(main.proacl, acldefault('f', main.owner)),
-                                main.owner))) WHERE made IS NOT NULL;
-    -- Who could take values of their sequences can take IDs.
-    PERFORM instaid._execute_as(CASE WHEN r LIKE '% ON SEQUENCE %' THEN q.relowner
-                                     ELSE main.owner END, format('GRANT %s TO %s', r, x.name))
-    FROM (SELECT DISTINCT a.grantee, CASE a.grantee WHEN 0 THEN 'PUBLIC'
-                                     ELSE a.grantee::regrole::text END AS name
-          FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
-          WHERE c.oid = ANY (sequences[2:]) AND a.grantee <> c.relowner
-            AND a.privilege_type IN ('USAGE', 'UPDATE')) AS x
-         JOIN pg_class AS q ON q.oid = sequences[1]
-         CROSS JOIN LATERAL instaid._missing_rights(x.grantee, schema_name, sequences[1]) AS r;
-END $$;
-
-CREATE FUNCTION instaid.adopt_shard(schema_name text, shard_id integer DEFAULT NULL,
-                                               epoch timestamptz DEFAULT NULL,
-                                               renumber boolean DEFAULT false) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
-        'schema_name', schema_name, 'renumber', renumber));
-    PERFORM instaid._adopt(schema_name, ARRAY(
-        SELECT c.function FROM instaid._found_copies AS c
-        WHERE c.schema_name = adopt_shard.schema_name AND c.reason IS NULL ORDER BY c.place),
-        shard_id, epoch, renumber);
-END $$;
-COMMENT ON FUNCTION instaid.adopt_shard IS 'make a schema with copies of the published function a '
-'shard that continues above their IDs; needs the rights of the owners of all that it changes';
-
--- The schemas with copies that the caller may adopt, and the copies of each.
-CREATE FUNCTION instaid._find_copies(pattern text, OUT schemas text[],
-                                                OUT functions text[])
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET enable_nestloop = off SET jit = off AS $$
-DECLARE
-    others text;
-BEGIN
-    WITH found AS MATERIALIZED (SELECT c.* FROM instaid._found_copies AS c
-                                WHERE c.schema_name LIKE pattern)
-    SELECT COALESCE(array_agg(s.schema_name ORDER BY s.schema_name), '{}'),
-           array_agg(s.functions ORDER BY s.schema_name), (
-               SELECT string_agg(format('%s %s', f.object, f.reason), '; ' ORDER BY f.object)
-               FROM found AS f WHERE f.reason IS NOT NULL)
-    INTO schemas, functions, others
-    FROM (SELECT f.schema_name, array_agg(f.function ORDER BY f.place)::text
-          FROM found AS f WHERE f.reason IS NULL GROUP BY f.schema_name)
-         AS s (schema_name, functions);
-    IF others IS NOT NULL THEN
-        RAISE WARNING 'copies of the published function are left' USING DETAIL = others || '.',
-            HINT = 'Each owner can repeat the call. instaid.audit() has the cures of the others.';
-    END IF;
-END $$;
-
--- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.
-CREATE FUNCTION instaid._try_adopting(
-    schema_name text, functions oid[], dry_run boolean, INOUT shard_ids integer[],
-    OUT adopted text, OUT problem text)
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    shard record;
-    context text;
-    detail text;
-    hint text;
-BEGIN
-    -- what a dry run warns of has not happened
-    PERFORM set_config('client_min_messages', CASE WHEN dry_run THEN 'error' ELSE 'warning' END,
-                       true);
-    shard := instaid._adopt(schema_name, functions, NULL, NULL, false);
-    IF shard.shard_id = ANY (shard_ids) THEN
-        RAISE duplicate_object USING
-            MESSAGE = format('shard ID %s would be that of another schema', shard.shard_id),
-            DETAIL = 'A dry run rolls back each schema, and has tried the other one before.',
-            HINT = format('To give it another number: SELECT instaid.adopt_shard(%L, %s,'
-                          ' renumber => true);', schema_name, instaid._free_shard_id(true));
-    END IF;
-    shard_ids := shard_ids || shard.shard_id;
-    adopted := format('schema %I is shard %s, epoch %s', schema_name, shard.shard_id,
-                      to_char(shard.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS"+00"'));
-    IF dry_run THEN
-        RAISE SQLSTATE 'ID001';
-    END IF;
-EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
-    IF adopted IS NULL THEN
-        GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT,
-            detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-        -- The function of a copy can RAISE this, too, but must not end the call.
-        IF SQLSTATE = '57014' AND context !~ '(?n) at RAISE$' THEN
-            RAISE;
-        END IF;
-        problem := format('%I: %s', schema_name, SQLERRM);
-        RAISE WARNING '%', problem USING
-            DETAIL = COALESCE(NULLIF(detail, ''), format('SQLSTATE %s', SQLSTATE)),
-            HINT = CASE WHEN hint <> '' THEN hint WHEN SQLSTATE = '55P03'
-                        THEN 'Call again when the transactions of now have ended.'
-                        ELSE 'Mend the cause, and try again.' END;
-    END IF;
-END $$;
-
--- It commits after each schema, because one transaction cannot hold the locks of thousands, and
--- would keep their writers out.  After an interruption, the same call adopts the rest.
--- A procedure with SET could not commit: operators are qualified.
-CREATE PROCEDURE instaid.adopt_shards(pattern text DEFAULT '%',
-                                      dry_run boolean DEFAULT false) LANGUAGE plpgsql AS $$
-DECLARE
-    copies pg_catalog.record;
-    last pg_catalog.int4;
-    result pg_catalog.record;
-    shard_ids pg_catalog.int4[] := '{}'::pg_catalog.int4[];
-    problems pg_catalog.text[] := '{}'::pg_catalog.text[];
-    adopted pg_catalog.text[] := '{}'::pg_catalog.text[];
-BEGIN
-    PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
-        'pattern', pattern, 'dry_run', dry_run));
-    SELECT c.* INTO copies FROM instaid._find_copies(pattern) AS c;
-    last := pg_catalog.cardinality(copies.schemas);
-    -- inside a transaction block, this fails before anything is adopted
-    COMMIT;
-    FOR i IN 1 .. last LOOP
-        SELECT a.* INTO result FROM instaid._try_adopting(
-            copies.schemas[i], copies.functions[i]::pg_catalog.oid[], dry_run, shard_ids) AS a;
-        COMMIT;
-        shard_ids := result.shard_ids;
-        IF result.adopted IS NULL THEN
-            problems := pg_catalog.array_append(problems, result.problem);
-        ELSE
-            adopted := pg_catalog.array_append(adopted, result.adopted);
-        END IF;
-        IF pg_catalog.cardinality(adopted) OPERATOR(pg_catalog.=) 100
-           OR i OPERATOR(pg_catalog.=) last AND adopted OPERATOR(pg_catalog.<>) '{}' THEN
-            RAISE NOTICE '% of % schemas %',
-                i OPERATOR(pg_catalog.-) pg_catalog.cardinality(problems), last,
-                CASE WHEN dry_run THEN 'can be adopted' ELSE 'are shards now' END
-                USING DETAIL = pg_catalog.array_to_string(adopted, E'\n');
-            adopted := '{}';
-        END IF;
-    END LOOP;
-    IF problems OPERATOR(pg_catalog.<>) '{}' THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = pg_catalog.format('%s of %s schemas could not be adopted',
-                                        pg_catalog.cardinality(problems), last),
-            DETAIL = pg_catalog.array_to_string(problems, '; '),
-            HINT = 'Each WARNING says what to do. Then call adopt_shards() again. If a shard ID is'
-                   ' taken, and this is the schema that should have it, renumber the other one'
-                   ' with instaid.renumber_shard(). To give one of these another number, pass it'
-                   ' to instaid.adopt_shard(), and renumber => true.';
-    ELSIF last OPERATOR(pg_catalog.=) 0 THEN
-        RAISE NOTICE 'no schema LIKE % can be adopted', pg_catalog.quote_literal(pattern);
-    END IF;
-END $$;
-COMMENT ON PROCEDURE instaid.adopt_shards IS 'adopt each schema LIKE the pattern with copies of '
-'the published function that the caller may adopt; commits after each; dry_run rolls back instead';
+---- Renumbering ----
 
 CREATE FUNCTION instaid.renumber_shard(schema_name text, shard_id integer) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -2646,663 +2052,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION instaid.renumber_shard IS 'wait for the transactions that have taken IDs of a '
 'shard, and let new IDs name another one; needs to own the shard, and CREATE on its schema';
-
----- Replacing a copy ----
-
--- Make the schema of a copy a shard, with IDs above this one.  A copy that is in the way of the
--- shard's functions gets another name.
-CREATE FUNCTION instaid._create_shard_beside(
-    copy oid, shard_id integer, epoch timestamptz, largest bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
-DECLARE
-    main record;
-BEGIN
-    SELECT p.proowner::regrole AS owner, n.nspname, p.proname, p.pronargs,
-           p.proname IN ('next_id', 'next_ids') AS is_in_the_way INTO main
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = copy;
-    IF shard_id IS NULL THEN
-        RAISE null_value_not_allowed USING
-            MESSAGE = format('schema %I is not a shard yet', main.nspname),
-            HINT = format('Pass the shard ID that it is to have, for example %s.',
-                          instaid._free_shard_id(true));
-    END IF;
-    epoch := COALESCE(epoch, CASE
-        WHEN (largest < instaid.min_id(clock_timestamp())) IS NOT FALSE
-        THEN instaid.default_epoch()
-        ELSE date_trunc('year', clock_timestamp() - interval '1 day' - (
-                 instaid.extract_timestamp(largest) - instaid.default_epoch())) END);
-    PERFORM instaid._execute_as(main.owner, format(
-        'ALTER FUNCTION %s RENAME TO old_%s', instaid._signature(copy), main.proname))
-    WHERE main.is_in_the_way;
-    PERFORM instaid._execute_as(main.owner, format(
-        'SELECT instaid.create_shard(%L, %s, %L, %L)', main.nspname, shard_id, epoch,
-        CASE WHEN to_regclass(quote_ident(main.nspname) || '.table_id_seq') IS NULL
-             THEN 'table_id_seq' ELSE 'shard_id_seq' END));
-    -- next_id(text) and the like can stand beside the shard's
-    PERFORM instaid._execute_as(main.owner, format(
-        'ALTER FUNCTION %s RENAME TO %s', instaid._signature(copy), main.proname))
-    WHERE main.is_in_the_way AND main.pronargs > 0;
-END $$;
-
--- Locks of tables come first, as in _adopt().
-CREATE FUNCTION instaid.replace_copy(copy regprocedure, shard_id integer DEFAULT NULL,
-                                                epoch timestamptz DEFAULT NULL) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-DECLARE
-    main record;
-    shard record;
-    largest bigint;
-    returned text;
-BEGIN
-    PERFORM instaid._check_no_nulls('replace_copy', json_build_object('copy', copy));
-    PERFORM instaid._check_read_committed('replace_copy');
-    SELECT p.proname, p.prosecdef, p.prorettype::regtype AS type, n.nspname, n.oid AS schema,
-           p.proowner::regrole AS owner, p.pronargs = p.pronargdefaults AS is_callable,
-           pg_get_function_arguments(p.oid) AS arguments,
-           p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype, 'regclass'::regtype)
-           AS is_ambiguous INTO main
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE p.oid = copy AND p.prokind = 'f' AND NOT p.proretset
-      AND p.prorettype IN ('bigint'::regtype, 'text'::regtype, 'varchar'::regtype);
-    IF NOT FOUND THEN
-        RAISE wrong_object_type USING MESSAGE = format('%s cannot return IDs of a shard', copy),
-            DETAIL = 'It must be a function that returns a bigint, text or varchar.',
-            HINT = 'Write it anew, so that it calls next_id() of a shard.';
-    END IF;
-    PERFORM instaid._check_owner(main.owner, 'function', copy::text);
-    PERFORM instaid._check_ruler(main.owner, main.nspname, copy);
-    largest := (instaid._lock_tables_of(main.schema, ARRAY[copy], main.owner)).largest;
-    SELECT s.*, p.proowner::regrole AS owner INTO shard
-    FROM instaid._find_shard(main.nspname) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
-    -- next_id() would call itself
-    IF FOUND AND EXISTS (
-        SELECT FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
-        WHERE p.oid = copy AND (l.lanname = 'instaid' OR strpos(p.prosrc, 'instaid_sql._') > 0
-                                OR EXISTS (
-            SELECT FROM pg_depend AS d JOIN pg_proc AS f ON f.oid = d.refobjid
-            WHERE d.classid = 'pg_proc'::regclass AND d.objid = copy
-              AND d.refclassid = 'pg_proc'::regclass AND f.proname = 'next_id'
-              AND f.pronamespace = main.schema)))
-    THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('%s returns IDs of shard %s already', copy, shard.shard_id),
-            DETAIL = 'It belongs to the shard, or calls its next_id().';
-    ELSIF main.proname = 'next_id' AND main.is_ambiguous THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('%s cannot stand beside the next_id() of a shard', copy),
-            DETAIL = 'Calls with a number or a sequence would be ambiguous.',
-            HINT = 'Rename it, and its callers, and try again.';
-    END IF;
-    IF main.is_callable THEN
-        BEGIN
-            returned := instaid._call_copy(copy);
-        EXCEPTION WHEN invalid_parameter_value THEN
-            NULL;  -- it has never made an ID
-        END;
-        largest := GREATEST(largest, CASE main.type WHEN 'bigint'::regtype THEN returned
-                                          ELSE substring(returned FROM '[1-8]\d{18}$|\d{1,18}$')
-                                          END::bigint);
-    END IF;
-    IF main.type <> 'bigint'::regtype AND (returned !~ '\d{15}$') IS NOT FALSE THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('%s returns a text whose form is not known', copy),
-            DETAIL = COALESCE('It returned ' || returned || ', which does not end with an ID in'
-                              ' digits.', 'It cannot be called without arguments.'),
-            HINT = 'Write it anew, so that it calls next_id() of a shard.';
-    END IF;
-
-    IF shard.shard_id IS NOT NULL AND (
-           shard.owner <> main.owner OR shard.shard_id <> replace_copy.shard_id
-           OR shard.epoch <> replace_copy.epoch OR EXISTS (
-               -- another role's would be called in place of the shard's
-               SELECT FROM pg_proc AS p WHERE p.proowner <> main.owner
-               AND p.oid = instaid._find_function(main.nspname, 'next_id', ''))) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('schema %I is a shard already', main.nspname),
-            DETAIL = format('It is shard %s of %s, with epoch %s. %s owns %s.', shard.shard_id,
-                            shard.owner, shard.epoch, main.owner, copy),
-            HINT = 'A schema is one shard. Pass no other number or epoch, and give the function,'
-                   ' and next_id(), to the owner of the shard.';
-    ELSIF shard.shard_id IS NULL THEN
-        PERFORM instaid._create_shard_beside(copy, shard_id, epoch, largest);
-        SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
-    END IF;
-    IF largest >= instaid.min_id(clock_timestamp(), shard.epoch) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('%s has made IDs above those of shard %s', copy, shard.shard_id),
-            DETAIL = format('The largest is %s. With epoch %s, its time is %s.', largest,
-                            shard.epoch, instaid.extract_timestamp(largest, shard.epoch)),
-            HINT = 'Pass an earlier epoch. If the schema is a shard already, move the function and'
-                   ' its tables to another schema first.';
-    END IF;
-    PERFORM instaid._execute_as(main.owner, format(
-        'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE PARALLEL UNSAFE %s'
-        ' RETURN %s%1$I.next_id(%7$s)', main.nspname,
-        (SELECT p.proname FROM pg_proc AS p WHERE p.oid = copy), main.arguments, main.type,
-        CASE WHEN main.prosecdef THEN 'SECURITY DEFINER' END,
-        CASE WHEN main.type <> 'bigint'::regtype
-             THEN format('%L || ', regexp_replace(returned, '\d+$', '')) END,
-        -- the shard's own, which got its old text back
-        CASE WHEN copy = instaid._find_function(main.nspname, 'next_id', '')
-             THEN format('%L::regclass', shard.sequence) END));
-    RAISE NOTICE '% returns IDs of shard % now', copy, shard.shard_id
-        USING DETAIL = format('The epoch is %s.', shard.epoch);
-    -- so that who inserts goes on
-    returned := (
-        SELECT string_agg(DISTINCT g, ' ')
-        FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
-             JOIN pg_class AS c ON c.oid = a.adrelid AND c.relowner = main.owner
-             CROSS JOIN LATERAL instaid._missing_grants(a.adrelid, main.nspname, shard.sequence)
-                                AS g
-        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = copy
-          AND d.classid = 'pg_attrdef'::regclass);
-    IF returned IS NOT NULL THEN
-        PERFORM instaid._execute_as(main.owner, returned);
-        RAISE NOTICE 'roles that can insert can take IDs of shard % now', shard.shard_id
-            USING DETAIL = returned;
-    END IF;
-END $$;
-COMMENT ON FUNCTION instaid.replace_copy IS 'let a copy of the published function that cannot be '
-'adopted return the IDs of its schema''s shard, which is created with an epoch whose IDs are '
-'above its own; needs the rights of the owners of all that it changes';
-
----- Adopting columns ----
-
--- The statement that drops a view, an index of a materialized view, a rule or a trigger, and those
--- that create it again, with its rights and comments, if search_path is pg_catalog.
-CREATE FUNCTION instaid._recreation(class oid, object oid, OUT removal text,
-                                    OUT creation text[])
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    SET extra_float_digits = 1 SET intervalstyle = 'postgres'
-BEGIN ATOMIC
-    WITH main (kind, name, definition, view, acl) AS (
-        SELECT upper(i.type), i.identity, COALESCE(
-                   pg_get_ruledef(r.oid), pg_get_triggerdef(t.oid), pg_get_indexdef(c.oid), format(
-                   E'CREATE %s %s%s%s AS\n%s%s', upper(i.type), i.identity,
-                   (SELECT ' USING ' || quote_ident(m.amname) FROM pg_am AS m
-                    WHERE m.oid = c.relam),
-                   (SELECT ' WITH (' || string_agg(format('%I = %L', o.option_name,
-                                                          o.option_value), ', ') || ')'
-                    FROM pg_options_to_table(c.reloptions) AS o),
-                   rtrim(pg_get_viewdef(c.oid), ';'),
-                   CASE WHEN NOT c.relispopulated THEN E'\n  WITH NO DATA' END)),
-               CASE WHEN c.relkind <> 'i' THEN c.oid END,
-               -- default privileges give rights to a new view
-               CASE WHEN c.relacl IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)
-                    THEN COALESCE(c.relacl, acldefault('r', c.relowner)) END
-        FROM pg_identify_object(class, object, 0) AS i
-             LEFT JOIN pg_rewrite AS r ON class = 'pg_rewrite'::regclass AND r.oid = object
-             LEFT JOIN pg_trigger AS t ON class = 'pg_trigger'::regclass AND t.oid = object
-             LEFT JOIN pg_class AS c ON class = 'pg_class'::regclass AND c.oid = object),
-    grants (command, attnum, n) AS (
-        SELECT format('REVOKE ALL ON %s FROM PUBLIC, %s', m.name,
-                      string_agg(DISTINCT r.role::regrole::text, ', ')), 0, 0
-        FROM main AS m JOIN pg_class AS c ON c.oid = m.view
-             CROSS JOIN LATERAL (
-                 SELECT c.relowner
-                 UNION SELECT (aclexplode(d.defaclacl)).grantee FROM pg_default_acl AS d
-                 WHERE d.defaclrole = c.relowner) AS r (role)
-        WHERE m.acl IS NOT NULL AND r.role <> 0 GROUP BY m.name
-        UNION ALL SELECT format('GRANT %s ON %s TO %s%s',
-               string_agg(x.privilege_type || a.columns, ', ' ORDER BY x.n), m.name,
-               CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END,
-               CASE WHEN x.is_grantable THEN ' WITH GRANT OPTION' END), a.attnum, min(x.n)
-        FROM main AS m CROSS JOIN LATERAL (
-                 SELECT 0, '', m.acl WHERE m.view IS NOT NULL
-                 UNION ALL SELECT a.attnum, format(' (%I)', a.attname), a.attacl
-                 FROM pg_attribute AS a WHERE a.attrelid = m.view) AS a (attnum, columns, acl)
-             CROSS JOIN LATERAL aclexplode(a.acl) WITH ORDINALITY
-                 AS x (grantor, grantee, privilege_type, is_grantable, n)
-        GROUP BY m.name, a.attnum, x.grantee, x.is_grantable),
-    comments (command) AS (
-        SELECT format('COMMENT ON %s IS %L', COALESCE('COLUMN ' || m.name || '.'
-                      || quote_ident(a.attname), m.kind || ' ' || m.name), d.description)
-        FROM main AS m JOIN pg_description AS d ON d.classoid = class AND d.objoid = object
-             LEFT JOIN pg_attribute AS a ON a.attrelid = m.view AND a.attnum = d.objsubid
-                                        AND a.attnum > 0 ORDER BY d.objsubid)
-    SELECT 'DROP ' || m.kind || ' ' || m.name, rtrim(m.definition, ';')
-           || ARRAY(SELECT g.command FROM grants AS g ORDER BY g.attnum, g.n)
-           || ARRAY(SELECT c.command FROM comments AS c)
-    FROM main AS m;
-END;
-
--- The statements that widen an integer column and those that refer to it, and those before and
--- after that drop and create views, rules and triggers; those that lock the views; the other
--- tables that are altered, the sizes of all, and what prevents it; why Citus does not change it.
-CREATE FUNCTION instaid._widening_plan(
-    table_name regclass, attnum smallint, owner regrole, OUT statements text[],
-    OUT removals text[], OUT creations text[], OUT locks text[], OUT other_tables text,
-    OUT sizes text, OUT obstacles text, OUT of_citus text)
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    SET jit = off AS $$
-DECLARE
-    kept_by_citus jsonb;  -- columns that it does not change, as "relation attnum"
-    tables_of_citus oid[];  -- their rows are elsewhere, mostly on other servers
-    classes oid[];  -- of the objects that are dropped and created, in the order of creation
-    objects oid[];
-BEGIN
-    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
-        EXECUTE 'SELECT jsonb_object_agg(format(''%s %s'', a.attrelid::oid, a.attnum),'
-                ' CASE WHEN a.attidentity <> '''' THEN ''an identity column of a Citus table'''
-                ' ELSE ''the distribution column of a Citus table'' END)'
-                ' FILTER (WHERE a.attidentity <> '''''
-                ' OR position(format('':varattno %s '', a.attnum) IN p.partkey) > 0),'
-                ' array_agg(DISTINCT a.attrelid) FROM pg_catalog.pg_dist_partition AS p'
-                ' JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum > 0'
-        INTO kept_by_citus, tables_of_citus;
-    END IF;
-    of_citus := kept_by_citus ->> format('%s %s', table_name::oid, attnum);
-    WITH RECURSIVE family (relid, attnum) AS (
-        SELECT table_name::oid, _widening_plan.attnum
-        UNION SELECT r.relid, r.attnum FROM family AS f CROSS JOIN LATERAL (
-            SELECT k.conrelid, k.conkey[array_position(k.confkey, f.attnum)]
-            FROM pg_constraint AS k
-            WHERE k.contype = 'f' AND k.confrelid = f.relid AND f.attnum = ANY (k.confkey)
-            UNION ALL SELECT other.attrelid, other.attnum
-            FROM pg_attribute AS this JOIN pg_attribute AS other ON other.attname = this.attname
-                 JOIN pg_inherits AS i
-                      ON (i.inhrelid, i.inhparent) IN ((this.attrelid, other.attrelid),
-                                                       (other.attrelid, this.attrelid))
-            WHERE this.attrelid = f.relid AND this.attnum = f.attnum) AS r (relid, attnum)),
-    narrow AS (
-        SELECT a.attrelid, a.attnum, a.attname, a.attinhcount, c.relkind, c.relowner, c.reltype,
-               c.reloftype, t.typtype, format('%s.%I', c.oid::regclass, a.attname) AS name
-        FROM family AS f JOIN pg_attribute AS a ON a.attrelid = f.relid AND a.attnum = f.attnum
-             JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_type AS t ON t.oid = a.atttypid
-        -- a domain has the output function of its base type
-        WHERE t.typoutput IN ('int2out'::regproc, 'int4out'::regproc)),
-    altered AS (
-        -- a column of a partition is altered through its parent's
-        SELECT n.attrelid, string_agg(format('ALTER %I TYPE bigint', n.attname), ', '
-                                      ORDER BY n.attnum) AS actions
-        FROM narrow AS n WHERE n.attinhcount = 0 GROUP BY n.attrelid),
-    -- what ALTER COLUMN TYPE would fail at, perhaps after hours, and what depends on views in it
-    dependant (name, class, object, attnum, level) AS (
-        SELECT n.name, 'pg_class'::regclass::oid, n.attrelid, n.attnum::integer, 0 FROM narrow AS n
-        UNION SELECT CASE t.level WHEN 0 THEN t.name ELSE c.oid::regclass::text END,
-               CASE WHEN r.oid IS NULL THEN d.classid ELSE t.class END,
-               COALESCE(r.ev_class, d.objid), 0, t.level + 1
-        FROM dependant AS t
-             JOIN pg_class AS c ON t.class = 'pg_class'::regclass AND c.oid = t.object
-                  AND (t.level = 0 OR c.relkind IN ('v', 'm') AND c.relowner = owner)
-             JOIN pg_type AS y ON y.oid = c.reltype
-             CROSS JOIN LATERAL (VALUES (t.class, c.oid), ('pg_type'::regclass, y.oid),
-                                        ('pg_type'::regclass, y.typarray)) AS o (class, object)
-             JOIN pg_depend AS d ON d.refclassid = o.class AND d.refobjid = o.object
-             LEFT JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
-             LEFT JOIN pg_trigger AS g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid
-             -- a view is one by such a rule, and depends on itself
-             LEFT JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
-                                      AND r.ev_type = '1'
-        WHERE CASE WHEN t.level > 0 THEN d.deptype <> 'i' AND r.ev_class IS DISTINCT FROM c.oid
-                   ELSE (d.refclassid, d.refobjsubid) = (t.class, t.attnum)
-                        AND (d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass,
-                                           'pg_trigger'::regclass, 'pg_policy'::regclass,
-                                           'pg_publication_rel'::regclass)
-                             OR (e.adrelid, e.adnum) <> (c.oid, t.attnum)) END
-          -- a partition has its trigger from its parent; views can name each other
-          AND COALESCE(g.tgparentid, 0) = 0 AND t.level < 100),
-    -- what can be created again has no fault
-    recreated AS (
-        SELECT t.name, t.class, t.object, t.level, k.oid::regclass AS relation, CASE
-            WHEN k.oid IS NULL THEN ''
-            WHEN k.relowner <> owner THEN format(' of %I', pg_get_userbyid(k.relowner))
-            -- its owner could put another object in its place
-            WHEN s.rolsuper AND NOT instaid._is_superusers_schema(k.relnamespace)
-                THEN ' in a schema of another role'
-            -- pg_get_viewdef() locks them
-            WHEN EXISTS (SELECT FROM pg_rewrite AS w
-                              JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass
-                                                 AND d.objid = w.oid
-                                                 AND d.refclassid = 'pg_class'::regclass
-                              JOIN pg_class AS u ON u.oid = d.refobjid AND u.relowner <> owner
-                              JOIN pg_roles AS o ON o.oid = u.relowner AND NOT o.rolsuper
-                         WHERE w.ev_class = k.oid) THEN ', which names tables of other owners'
-            -- Who has, or had, TRIGGER on the table wrote the condition.  To parse a literal in it
-            -- can call functions of the owner of its type.
-            WHEN EXISTS (SELECT FROM pg_depend AS d
-                              JOIN pg_type AS y ON d.refclassid = 'pg_type'::regclass
-                                               AND y.oid = d.refobjid
-                         WHERE d.classid = t.class AND d.objid = g.oid
-                           AND NOT instaid._can_trust(owner, y.typowner))
-                THEN ', whose condition has a type of another owner'
-            WHEN k.relpersistence = 't' OR r.ev_enabled <> 'O' OR i.indisclustered
-                 OR c.reltablespace <> 0
-                 OR EXISTS (SELECT FROM pg_trigger AS p
-                            WHERE g.oid IN (p.oid, p.tgparentid) AND p.tgenabled <> 'O')
-                 OR EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = t.class
-                            AND d.objid = t.object AND d.deptype IN ('e', 'x'))
-                 OR EXISTS (SELECT FROM pg_seclabel AS l
-                            WHERE l.classoid = t.class AND l.objoid = t.object)
-                 OR EXISTS (SELECT FROM pg_class AS o
-                            WHERE o.oid = c.reltoastrelid AND o.reloptions IS NOT NULL)
-                 OR EXISTS (SELECT FROM aclexplode(c.relacl) AS x WHERE x.grantor <> owner)
-                 OR EXISTS (SELECT FROM pg_attribute AS a JOIN pg_type AS y ON y.oid = a.atttypid
-                                 LEFT JOIN LATERAL aclexplode(a.attacl) AS x ON true
-                            WHERE a.attrelid = c.oid AND a.attnum > 0
-                              AND (x.grantor <> owner OR a.attoptions::text ~ 'n_distinct'
-                                   OR COALESCE(a.attstattarget, -1) <> -1
-                                   OR a.attcompression <> '' OR a.attstorage <> y.typstorage))
-                THEN ', which cannot be created again as it is' END AS fault
-        FROM dependant AS t JOIN pg_roles AS s ON s.oid = owner
-             LEFT JOIN pg_class AS c ON t.class = 'pg_class'::regclass AND c.oid = t.object
-                                    AND c.relkind IN ('v', 'm', 'i')
-             LEFT JOIN pg_index AS i ON i.indexrelid = c.oid
-             LEFT JOIN pg_rewrite AS r ON t.class = 'pg_rewrite'::regclass AND r.oid = t.object
-             LEFT JOIN pg_trigger AS g ON t.class = 'pg_trigger'::regclass AND g.oid = t.object
-             LEFT JOIN pg_class AS k ON k.oid = COALESCE(i.indrelid, c.oid, r.ev_class, g.tgrelid)
-        WHERE t.level > 0),
-    obstacle (name, description) AS (
-        SELECT r.name, pg_describe_object(r.class, r.object, 0) || r.fault FROM recreated AS r
-        UNION SELECT n.name, 'the partition key'
-        FROM narrow AS n JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass
-                                            AND d.objid = n.attrelid AND d.objsubid = n.attnum
-        WHERE d.refclassid = d.classid AND d.refobjid = n.attrelid AND d.deptype = 'i'
-        UNION
-        SELECT n.name, format('column %s.%I of its row type', u.attrelid::regclass, u.attname)
-        FROM narrow AS n JOIN pg_attribute AS u ON u.atttypid = n.reltype
-        UNION SELECT n.name, CASE
-            WHEN n.typtype = 'd' THEN 'its domain'
-            WHEN n.reloftype <> 0 THEN 'the type of its table'
-            ELSE kept_by_citus ->> format('%s %s', n.attrelid, n.attnum) END FROM narrow AS n
-        UNION
-        -- PostgreSQL checks a foreign key again, in both tables.  The owner of a schema could put
-        -- another table in the place of a superuser's.
-        SELECT n.name, format('table %s of %I%s', c.oid::regclass, pg_get_userbyid(c.relowner),
-                              CASE WHEN c.relowner = owner THEN ' in a schema of another role' END)
-        FROM narrow AS n JOIN pg_roles AS s ON s.oid = owner
-             LEFT JOIN pg_constraint AS k ON k.contype = 'f'
-                       AND (k.confrelid = n.attrelid AND n.attnum = ANY (k.confkey)
-                            OR k.conrelid = n.attrelid AND n.attnum = ANY (k.conkey))
-             JOIN pg_class AS c ON c.oid IN (n.attrelid, k.conrelid, k.confrelid)
-        WHERE c.relowner <> owner
-           OR s.rolsuper AND NOT instaid._is_superusers_schema(c.relnamespace))
-    SELECT array_agg(format('ALTER TABLE %s %s', t.attrelid::regclass, t.actions)
-                     ORDER BY t.attrelid),
-           -- in the order of an INSERT: its table, and then the older ones that it refers to
-           string_agg(t.attrelid::regclass::text, ', ' ORDER BY t.attrelid DESC)
-               FILTER (WHERE t.attrelid <> _widening_plan.table_name),
-           -- of the owner's tables only: pg_total_relation_size() waits for locks
-           (SELECT string_agg(n.name || CASE WHEN n.attrelid = ANY (tables_of_citus) THEN ''
-                       ELSE format(' (%s)',
-                                   pg_size_pretty(pg_total_relation_size(n.attrelid))) END,
-                              ', ' ORDER BY n.name)
-            FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
-           (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
-            FROM obstacle AS o),
-           -- readers lock a view before what it names
-           (SELECT array_agg(format('ALTER TABLE %s OWNER TO %s', r.relation, owner)
-                             ORDER BY r.level DESC, r.relation)
-            FROM (SELECT r.relation, max(r.level) FROM recreated AS r
-                  WHERE r.relation NOT IN (SELECT n.attrelid FROM narrow AS n)
-                  GROUP BY r.relation) AS r (relation, level)),
-           r.classes, r.objects
-    INTO statements, other_tables, sizes, obstacles, locks, classes, objects
-    FROM altered AS t, (SELECT array_agg(r.class ORDER BY r.level, r.object) AS classes,
-                               array_agg(r.object ORDER BY r.level, r.object) AS objects
-                        FROM (SELECT r.class, r.object, max(r.level) FROM recreated AS r
-                              GROUP BY r.class, r.object) AS r (class, object, level)) AS r
-    GROUP BY r.classes, r.objects;
-    IF obstacles IS NULL THEN
-        SELECT array_agg(r.removal ORDER BY o.n DESC) FILTER (WHERE c.n = 1),
-               array_agg(c.command ORDER BY o.n, c.n)
-        INTO removals, creations
-        FROM unnest(classes, objects) WITH ORDINALITY AS o (class, object, n)
-             CROSS JOIN LATERAL instaid._recreation(o.class, o.object) AS r
-             CROSS JOIN LATERAL unnest(r.creation) WITH ORDINALITY AS c (command, n);
-    END IF;
-END $$;
-
--- The GRANT statements for roles that can insert into a table, a partition of it or a view, and
--- cannot use the next_id() of the shard; null if there are none.
-CREATE FUNCTION instaid._missing_grants(table_name regclass, schema_name text,
-                                        sequence regclass) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    WITH RECURSIVE entrance (relid) AS (
-        SELECT d.relid FROM instaid._descendants(table_name) AS d
-        UNION SELECT r.ev_class
-        FROM entrance AS e JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
-                                              AND d.refobjid = e.relid
-                                              AND d.classid = 'pg_rewrite'::regclass
-             JOIN pg_rewrite AS r ON r.oid = d.objid
-             -- Rows pass a view with the rights of its owner.  Any role can create one, but must
-             -- not let others take IDs.
-             JOIN pg_class AS v ON v.oid = r.ev_class
-                  AND has_any_column_privilege(v.relowner, e.relid, 'INSERT WITH GRANT OPTION')),
-    inserter AS (
-        SELECT DISTINCT x.grantee AS role, CASE x.grantee WHEN 0 THEN 'PUBLIC'
-                                           ELSE x.grantee::regrole::text END AS name
-        FROM entrance AS e JOIN pg_class AS c ON c.oid = e.relid
-             JOIN pg_attribute AS a ON a.attrelid = c.oid
-             CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))
-                                           || a.attacl) AS x WHERE x.privilege_type = 'INSERT')
-    SELECT string_agg(format('GRANT %s TO %s;', r, i.name), ' ' ORDER BY i.name, r)
-    FROM inserter AS i CROSS JOIN LATERAL instaid._missing_rights(i.role, schema_name, sequence)
-                                          AS r;
-END;
-
-CREATE FUNCTION instaid.adopt_column(table_name regclass, column_name text,
-                                     dry_run boolean DEFAULT false) RETURNS SETOF text
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
-    SET standard_conforming_strings = on SET quote_all_identifiers = off
-    SET default_tablespace = '' AS $$
-DECLARE
-    main record;
-    shard record;
-    descendants oid[];
-    others text;
-    is_ours boolean;
-    other record;
-    widening record;
-    alter_column text;
-    serial regclass;
-    statements text[];
-    statement text;
-    highest bigint;
-    next_id bigint;
-    grants text;
-    unreferenced text;
-BEGIN
-    PERFORM instaid._check_no_nulls('adopt_column', json_build_object(
-        'table_name', table_name, 'column_name', column_name, 'dry_run', dry_run));
-    PERFORM instaid._check_read_committed('adopt_column') WHERE NOT dry_run;
-    PERFORM instaid._check_name('column', column_name);
-    -- before pg_get_expr(), which waits for a lock on the table
-    PERFORM instaid._check_table_owner(table_name);
-    SELECT format('%s.%I', table_name, column_name) AS name, c.relkind,
-           c.relowner::regrole AS owner, n.nspname, a.attnum, a.atttypid, a.attidentity,
-           a.attgenerated, pg_get_expr(d.adbin, d.adrelid) AS default_text,
-           format('%I.next_id()', n.nspname) AS new_default,
-           (SELECT i.inhparent::regclass FROM pg_inherits AS i
-            WHERE a.attinhcount > 0 AND i.inhrelid = c.oid LIMIT 1) AS parent INTO main
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-         LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
-                                    AND a.attnum > 0 AND NOT a.attisdropped
-         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-    WHERE c.oid = table_name;
-    IF main.attnum IS NULL THEN
-        RAISE undefined_column USING
-            MESSAGE = format('column %I of table %s does not exist', column_name, table_name);
-    ELSIF main.relkind NOT IN ('r', 'p') OR main.attgenerated <> '' OR main.parent IS NOT NULL THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('column %s cannot have a default of its own', main.name),
-            DETAIL = CASE WHEN main.parent IS NOT NULL
-                          THEN format('It is inherited: adopt the column of %s.', main.parent)
-                          WHEN main.attgenerated <> '' THEN 'It is a generated column.'
-                          ELSE 'It is not a column of a table.' END;
-    END IF;
-    SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
-    IF NOT FOUND THEN
-        RAISE undefined_object USING MESSAGE = format('schema %I is not a shard', main.nspname),
-            HINT = 'create_shard() and adopt_shard() make a schema a shard.';
-    ELSIF main.atttypid NOT IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'),
-                                'integer'::regtype, 'smallint'::regtype) THEN
-        RAISE datatype_mismatch USING
-            MESSAGE = format('column %s is of type %s', main.name, main.atttypid::regtype),
-            DETAIL = 'It must be bigint or instaid.id, or integer or smallint, which are widened.';
-    END IF;
-    -- A default runs with the rights of all who insert, and its name could find each of these.
-    SELECT string_agg(format('%s of %I', u.name, pg_get_userbyid(u.owner)), ', ' ORDER BY u.name)
-               FILTER (WHERE NOT instaid._can_trust(main.owner, u.owner)), bool_and(u.is_ours)
-    INTO others, is_ours
-    FROM (SELECT format('schema %I', n.nspname), n.nspowner, NULL::boolean
-          FROM pg_namespace AS n WHERE n.nspname = main.nspname
-          UNION ALL
-          SELECT format('%I.%I(%s)', main.nspname, p.proname, oidvectortypes(p.proargtypes)),
-                 -- the next_id() of the SQL edition's adopt_shard() has a parsed body
-                 p.proowner, p.oid = d.oid OR p.prolang = d.prolang OR p.prosqlbody IS NOT NULL
-          FROM pg_proc AS d JOIN pg_proc AS p ON p.pronamespace = d.pronamespace
-               AND (p.oid = d.oid OR p.proname = 'next_id' AND p.pronargs = p.pronargdefaults)
-          WHERE d.oid = shard.declaration) AS u (name, owner, is_ours);
-    IF others IS NOT NULL THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('other roles could replace %s', main.new_default),
-            DETAIL = format('Table %s belongs to %s. These do not: %s.', table_name, main.owner,
-                            others),
-            HINT = format('Let the column use a shard of %s, or of a superuser. If you trust the'
-                          ' other roles, set its default yourself.', main.owner);
-    ELSIF NOT is_ours THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('%s is no function of shard %s', main.new_default, shard.shard_id),
-            DETAIL = 'Its language is another one.',
-            HINT = 'Let its owner create it again, as instaid.create_shard() does.';
-    END IF;
-    SELECT array_agg(d.relid),
-           string_agg(format('%s belongs to %s', d.relid::regclass, d.owner), ', ')
-               FILTER (WHERE d.owner <> main.owner)
-    INTO descendants, others FROM instaid._descendants(table_name) AS d;
-    IF others IS NOT NULL THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('column %s is inherited by tables of other owners', main.name),
-            DETAIL = format('%s. Table %s belongs to %s.', others, table_name, main.owner),
-            HINT = 'Give all of them to one owner, or detach those of other owners.';
-    END IF;
-    SELECT d.adrelid::regclass AS name, pg_get_expr(d.adbin, d.adrelid) AS default_text INTO other
-    FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE d.adrelid = ANY (descendants) AND a.attname = column_name
-      -- pg_get_expr() waits for a lock on the table: it must not read those of others
-      AND CASE WHEN d.adrelid = ANY (descendants)
-               THEN pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM main.default_text END;
-    IF FOUND THEN
-        RAISE object_in_use USING
-            MESSAGE = format('column %s.%I has a default of its own', other.name, column_name),
-            DETAIL = format('Its default is %s. The default of %s would replace it.',
-                            other.default_text, main.name), HINT = 'Drop that default first.';
-    END IF;
-    widening := instaid._widening_plan(table_name, main.attnum, main.owner);
-    IF widening.of_citus IS NOT NULL AND main.default_text IS DISTINCT FROM main.new_default THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('Citus cannot change the default of column %s', main.name),
-            DETAIL = format('It is %s.', widening.of_citus),
-            HINT = CASE WHEN main.attidentity <> ''
-                        THEN 'Create another table, distribute it, and copy the rows.'
-                        ELSE 'Call undistribute_table() before, and distribute it afterwards.' END;
-    ELSIF widening.obstacles IS NOT NULL THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('integer columns that would hold IDs of %s cannot be widened',
-                             main.name), DETAIL = widening.obstacles || '.',
-            HINT = 'Drop what prevents it, and create that again afterwards.';
-    END IF;
-
-    statements := widening.locks || format('LOCK TABLE %s%s IN ACCESS EXCLUSIVE MODE',
-                                           widening.other_tables || ', ', table_name);
-    IF NOT dry_run THEN
-        PERFORM instaid._execute_as(main.owner, s.command) FROM unnest(statements) AS s (command);
-        -- the locks can have waited for a change, even one that is in the way
-        IF (SELECT (p.statements, p.removals, p.creations, p.obstacles) IS DISTINCT FROM
-                   (widening.statements, widening.removals, widening.creations, NULL)
-            FROM instaid._widening_plan(table_name, main.attnum, main.owner) AS p) THEN
-            RAISE serialization_failure USING
-                MESSAGE = format('what depends on %s has changed meanwhile', main.name),
-                HINT = 'Repeat the call.';
-        END IF;
-    END IF;
-    highest := instaid._execute_as(main.owner, format('SELECT max(%I)::bigint FROM %s',
-                                                 column_name, table_name))::bigint;
-    next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
-                        instaid.min_id(clock_timestamp(), shard.epoch));
-    IF highest > next_id THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column %s has values above the next ID of shard %s',
-                             main.name, shard.shard_id),
-            DETAIL = format('The highest is %s. If it is an ID, its time is %s. New IDs begin'
-                            ' above %s.', highest, instaid.extract_timestamp(highest, shard.epoch),
-                            next_id),
-            HINT = CASE WHEN highest <= instaid.max_id(clock_timestamp() + interval '1 day',
-                                                       shard.epoch)
-                        THEN format('To begin above it: SELECT instaid.advance_past(%L, %s, %L);',
-                                    shard.sequence, highest, shard.epoch)
-                        ELSE 'Give those rows other values.' END;
-    END IF;
-
-    -- First the default, which need not fit the new type, and then the sequence of a serial
-    -- column, unless something else uses it: Citus widens no column that one depends on.
-    alter_column := format('ALTER TABLE %s ALTER %I', table_name, column_name);
-    serial := pg_get_serial_sequence(table_name::text, column_name);
-    statements := array_remove(statements || widening.removals || ARRAY[
-        CASE WHEN main.attidentity <> '' THEN alter_column || ' DROP IDENTITY'
-             WHEN main.default_text <> main.new_default THEN alter_column || ' DROP DEFAULT' END,
-        CASE WHEN main.default_text = format('nextval(''%s''::regclass)',
-                                             replace(serial::text, '''', ''''''))
-             THEN format(CASE WHEN EXISTS (
-                     SELECT FROM pg_depend AS d
-                          LEFT JOIN (pg_attrdef AS a JOIN pg_attribute AS t
-                                     ON t.attrelid = a.adrelid AND t.attnum = a.adnum)
-                          ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
-                             AND a.adrelid = ANY (descendants) AND t.attname = column_name
-                     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = serial
-                       AND d.deptype = 'n' AND a.oid IS NULL)
-                 THEN 'ALTER SEQUENCE %s OWNED BY NONE' ELSE 'DROP SEQUENCE %s' END, serial) END]
-        || widening.statements
-        || CASE WHEN main.default_text IS DISTINCT FROM main.new_default
-                THEN alter_column || ' SET DEFAULT ' || main.new_default END
-        || widening.creations, NULL);
-    SELECT string_agg(format('%s.%I', a.attrelid::regclass, a.attname), ', '
-                      ORDER BY a.attrelid::regclass::text, a.attnum) INTO unreferenced
-    FROM pg_class AS t JOIN pg_class AS c ON c.relnamespace = t.relnamespace
-                            AND c.relowner = t.relowner AND c.relkind IN ('r', 'p')
-         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND a.attinhcount = 0
-    WHERE t.oid = table_name AND (c.oid, a.attnum) <> (t.oid, main.attnum)
-      AND a.atttypid = ANY ('{integer,smallint,integer[],smallint[]}'::regtype[])
-      AND EXISTS (
-          SELECT FROM unnest('{$,s$,es$,ies$}'::text[], '{"","","",y}'::text[]) AS e (plural, one)
-               CROSS JOIN LATERAL concat('_', regexp_replace(t.relname, e.plural, e.one), '_id')
-                   AS n (name)
-          WHERE right('_' || rtrim(a.attname, 's'), length(n.name)) = n.name)
-      AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.contype = 'f' AND k.conrelid = c.oid
-                                                       AND a.attnum = ANY (k.conkey));
-    IF unreferenced IS NOT NULL THEN
-        RAISE NOTICE 'integer columns are named like references to %, and stay as they are',
-            table_name USING DETAIL = format('They are %s.', unreferenced),
-            HINT = 'Widen those that will hold its IDs, or give them foreign keys first.';
-    END IF;
-    IF cardinality(statements) = 1 THEN
-        RAISE NOTICE 'column % has the IDs of shard % already', main.name, shard.shard_id;
-        RETURN;
-    END IF;
-
-    IF widening.sizes IS NOT NULL THEN
-        RAISE NOTICE 'integer columns become bigint, which rewrites their tables'
-            USING DETAIL = format('They are %s.', widening.sizes);
-    END IF;
-    grants := instaid._missing_grants(table_name, shard.schema_name, shard.sequence);
-    IF grants IS NOT NULL THEN
-        RAISE WARNING 'roles that can insert into % cannot take IDs of shard %', table_name,
-            shard.shard_id USING HINT = grants;
-    END IF;
-    FOREACH statement IN ARRAY statements LOOP
-        RETURN NEXT statement;
-        PERFORM instaid._execute_as(main.owner, statement) WHERE NOT dry_run;
-    END LOOP;
-END $$;
-COMMENT ON FUNCTION instaid.adopt_column IS 'make the next_id() of a shard the default of a '
-'serial, identity, integer or bigint column, which it widens with those that refer to it, and '
-'create views of them again; return the statements, which dry_run does not run; needs to own all';
 
 ---- Shards of the SQL edition ----
 
@@ -3569,11 +2318,12 @@ COMMENT ON FUNCTION instaid.audit_servers IS 'findings about shard IDs and clock
 
 -- Whatever role installs the extension, its objects belong to the owner of its schema, but for the
 -- node's sequence: with mere rights on it, the owner of the database could not restore its grants.
--- Whatever default privileges grant, others have the rights that PostgreSQL itself gives to all,
--- and can use the schema, and read the views and the position of the node's sequence.
+-- Whatever default privileges grant or revoke, others have the rights that PostgreSQL itself gives
+-- to all, and can use the schema, and read the views and the position of the node's sequence.
 DO $$
 DECLARE
-    schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid');
+    schema_owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace
+                                    WHERE nspname = 'instaid');
     grantees CONSTANT text := (SELECT string_agg(DISTINCT x.grantee::regrole::text, ', ')
                                FROM pg_default_acl AS d, aclexplode(d.defaclacl) AS x
                                WHERE x.grantee NOT IN (0, schema_owner));
@@ -3585,7 +2335,8 @@ BEGIN
                CASE i.identity WHEN 'instaid.node_id_seq' THEN 'pg_database_owner'::regrole
                                ELSE schema_owner END AS owner,
                CASE WHEN i.type IN ('view', 'sequence') THEN 'SELECT'
-                    WHEN i.type = 'schema' THEN 'USAGE' END AS right_of_all
+                    WHEN i.type IN ('schema', 'language', 'type') THEN 'USAGE'
+                    WHEN i.type IN ('function', 'procedure') THEN 'EXECUTE' END AS right_of_all
         FROM pg_extension AS e
              JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass
                                 AND d.refobjid = e.oid AND d.deptype = 'e'

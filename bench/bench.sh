@@ -36,7 +36,7 @@ sql()
 # checkpoints and vacuums do not fall into one turn.  Durability is as by
 # default: fsync and synchronous_commit are on.  Turns are short, and connections
 # live long, so that no turn pays for loading the library.
-settings="shared_preload_libraries=instaid_sources shared_buffers=2GB work_mem=512MB max_connections=100 max_wal_size=16GB min_wal_size=4GB
+settings="shared_preload_libraries=instaid_tickets shared_buffers=2GB work_mem=512MB max_connections=100 max_wal_size=16GB min_wal_size=4GB
 	checkpoint_timeout=1h autovacuum=off jit=off max_parallel_workers_per_gather=0 timezone=UTC client_min_messages=warning"
 
 echo 'Building instaid and starting a private server ...'

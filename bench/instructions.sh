@@ -57,8 +57,8 @@ next_id       | 0.34 | nextval | loop      | 5000 | 1    | SELECT count(insta5.n
 ahead         | 0.34 | nextval | loop      | 5000 | 1    | SELECT count(insta5.next_id('ahead_seq')) $rows
 next_ids 1000 | 0.05 | nextval | from loop | 20   | 1000 | SELECT count(i) $rows, insta5.next_ids(1000 + 0 * g) AS i
 in FROM       | 0.05 | nextval | from loop | 20   | 1000 | SELECT count(i) $rows, instaid.next_ids('insta5.table_id_seq', 5, 1000 + 0 * g) AS i
-next_ticket   | 1.28 | nextval | loop      | 5000 | 1    | SELECT count(instaid.next_ticket('plain')) $rows
-next_ticket 1000 | 1.28 | nextval | loop   | 5000 | 1    | SELECT count(instaid.next_ticket('stepped')) $rows
+ticket        | 1.28 | nextval | loop      | 5000 | 1    | SELECT count(instaid_tickets.next('plain')) $rows
+ticket 1000   | 1.28 | nextval | loop      | 5000 | 1    | SELECT count(instaid_tickets.next('stepped')) $rows
 id >> 23      | -    | nextval | bigint loop | 5000 | 1  | SELECT count(g >> 23) $bigint_rows
 extract_timestamp | 1.50 | id >> 23 | bigint loop | 5000 | 1 | SELECT count(instaid.extract_timestamp(g)) $bigint_rows
 insert loop   | -    | -       | -         | 500  | 1    | DO \$\$ BEGIN FOR i IN 1..* LOOP NULL; END LOOP; END \$\$
@@ -90,14 +90,15 @@ SELECT instaid.create_shard('sql_edition', 6);
 SELECT sql_edition.next_id();
 CREATE TABLE sql_edition.photos (id bigint PRIMARY KEY DEFAULT sql_edition.next_id(), n integer);
 ALTER SCHEMA instaid RENAME TO instaid_sql_edition;
-ALTER SCHEMA instaid_tickets RENAME TO instaid_sql_edition_tickets;
 \i test/lib/verbatim.sql
 CREATE TABLE verbatim.photos (id bigint PRIMARY KEY DEFAULT verbatim.next_id(), n integer);
 CREATE EXTENSION instaid;
+CREATE EXTENSION instaid_tickets;
 SELECT instaid.create_shard('insta5', 5);
 CREATE SEQUENCE core_seq;
 CREATE SEQUENCE ahead_seq;
-SELECT instaid.create_ticket('plain'), instaid.create_ticket('stepped', step => 1000);
+CREATE SEQUENCE plain;
+CREATE SEQUENCE stepped CACHE 1000;
 CREATE TABLE serial (id bigserial PRIMARY KEY, n integer);
 CREATE TABLE own_serial (id bigserial PRIMARY KEY, n integer);
 CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);

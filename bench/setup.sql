@@ -6,7 +6,6 @@
 \ir ../sql-edition/all.sql
 SELECT instaid.create_shard('sql_edition', 6);
 ALTER SCHEMA instaid RENAME TO instaid_sql_edition;
-ALTER SCHEMA instaid_tickets RENAME TO instaid_sql_edition_tickets;
 
 CREATE EXTENSION instaid;
 CREATE SCHEMA bench;

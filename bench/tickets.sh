@@ -5,13 +5,17 @@
 # The column shards has the step.  The percentiles are in the column seconds.
 
 createdb authority
-sql -d authority -c 'CREATE EXTENSION instaid' -c "SELECT instaid.create_ticket('from_authority')" >/dev/null
+sql -d authority -c 'CREATE EXTENSION instaid_tickets' -c 'CREATE SEQUENCE from_authority' >/dev/null
 sql >/dev/null <<-SQL
 	CREATE SEQUENCE core_seq;
-	SELECT instaid.create_ticket('plain'), instaid.create_ticket('thousand', step => 1000), instaid.create_ticket('second');
-	CREATE SERVER authority FOREIGN DATA WRAPPER instaid OPTIONS (host '$SCRATCH', dbname 'authority');
+	CREATE EXTENSION instaid_tickets;
+	CREATE SEQUENCE plain;
+	CREATE SEQUENCE thousand CACHE 1000;
+	CREATE SEQUENCE second;
+	CREATE SERVER authority FOREIGN DATA WRAPPER instaid_tickets OPTIONS (host '$SCRATCH', dbname 'authority');
 	CREATE USER MAPPING FOR CURRENT_USER SERVER authority;
-	SELECT instaid.create_ticket('from_authority', step => 1000, source => ARRAY['authority']);
+	CREATE FOREIGN TABLE from_authority (value bigint) SERVER authority
+		OPTIONS (sequence 'public.from_authority', step '1000');
 SQL
 
 # percentile PER_MILLE: set seconds, of the sorted microseconds in SCRATCH/latencies
@@ -28,14 +32,14 @@ for count in 1 8 32; do
 		# the first round has found out what is taken in a second
 		[ $((round % 2)) = 1 ] || turns='from_authority second thousand plain nextval'
 		for name in $turns; do
-			expr="instaid.next_ticket('$name')"
+			expr="instaid_tickets.next('$name')"
 			case $name in
 				nextval) shards=32 expr="nextval('core_seq')" ;;
 				plain) shards=32 ;;
 				second) shards=$taken ;;
 				*) shards=1000 ;;
 			esac
-			[ "$name" != second ] || sql -c "ALTER SEQUENCE instaid_tickets.second CACHE $taken"
+			[ "$name" != second ] || sql -c "ALTER SEQUENCE second CACHE $taken"
 			sql -c "SELECT $expr" -c CHECKPOINT >/dev/null
 			echo "SELECT $expr;" >"$SCRATCH/script"
 			rm -f "$SCRATCH"/log/latency.*

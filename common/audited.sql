@@ -4,8 +4,8 @@
 --
 -- - It runs nothing that a user wrote, waits for no lock, and does not fail.  What is parsed is
 --   not deparsed: that can lock a table, and fails if it is nested deeply.  What is very long is
---   not read.  regclass and regprocedure are not used for names: they look at all other objects of
---   the name.
+--   not read, nor what is very much of one role.  regclass and regprocedure are not used for
+--   names: they look at all other objects of the name.
 -- - A cure that is SQL runs nothing of another role, and names no function that another role can
 --   replace.  Where PostgreSQL itself runs an owner's code with the caller's rights, such as a
 --   CHECK during ALTER COLUMN TYPE, the cure is left to the owner.
@@ -24,22 +24,40 @@ CREATE OR REPLACE VIEW instaid._defaults AS
          LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE c.relpersistence <> 't';
 
+-- The functions with nextval() in their text, and whether it is read: of each owner, the shortest
+-- ones up to a limit.  The work is for quotes and comments above all, some 10 us for each: two
+-- seconds at most.  8,192 copies are half the limit.  octet_length() does not decompress a text.
+CREATE OR REPLACE VIEW instaid._sources AS
+    SELECT f.oid, f.owner, f.prosrc AS text, f.is_short
+           AND sum(f.work) OVER (PARTITION BY f.owner ORDER BY f.work, f.oid) <= 200000 AS is_read
+    FROM (SELECT p.oid, p.owner, p.prosrc, p.bytes <= 100000000 AS is_short,
+                 CASE WHEN p.bytes <= 100000000
+                      THEN length(p.prosrc) / 100
+                           + length(p.prosrc) - length(translate(p.prosrc, '''-/$', ''))
+                 END AS work
+          FROM (SELECT p.oid, p.proowner AS owner, p.prosrc,
+                       sum(octet_length(p.prosrc)) OVER (
+                           PARTITION BY p.proowner ORDER BY octet_length(p.prosrc), p.oid) AS bytes
+                FROM pg_proc AS p
+                WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
+                                             WHERE l.lanname IN ('sql', 'plpgsql')))
+                  AND octet_length(p.prosrc) < 100000) AS p
+          WHERE CASE WHEN p.bytes <= 100000000
+                     THEN strpos(p.prosrc, 'instaid_sql._') = 0
+                          AND p.prosrc ~* $re$\mnextval\M$re$
+                     ELSE true END) AS f;
+
 -- Copies of the published function.  A copy calls nextval(), reads a clock and shifts to the left.
 CREATE OR REPLACE VIEW instaid._copies AS
     -- The text of functions.  A string becomes a quote; a comment, and all between the first and
     -- the last dollar quotes, which often makes functions, a space.  What is open ends with the
     -- text.  Dollar quotes keep backslashes whatever standard_conforming_strings is.
     WITH source AS MATERIALIZED (
-        SELECT p.oid, regexp_replace(p.prosrc, $re$(?x)
+        SELECT p.oid, regexp_replace(p.text, $re$(?x)
                    \mE(') (?:[^'\\]|\\.)* '? | (') [^']* '? | --[^\n\r]*
                    | /\*(?:[^*]|\*+[^*/])*(?:\*+/)? | \$\w*\$ .* \$\w*\$$re$,
                    $re$\1\2 $re$, 'gi') AS code
-        FROM pg_proc AS p
-        WHERE p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_language AS l
-                                     WHERE l.lanname IN ('sql', 'plpgsql')))
-          AND CASE WHEN octet_length(p.prosrc) < 100000
-                   THEN strpos(p.prosrc, 'instaid_sql._') = 0 AND p.prosrc ~* $re$\mnextval\M$re$
-              END),
+        FROM instaid._sources AS p WHERE p.is_read),
     -- What is parsed, and depends on a sequence.  pg_depend has no functions and operators of
     -- pg_catalog.
     parsed AS (

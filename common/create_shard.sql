@@ -32,6 +32,43 @@ BEGIN
     END IF;
 END $$;
 
+-- The owner of a sequence of a shard; refuse if the owner of a function of the shard, which can
+-- name any sequence, or the caller does not have the rights of that role.  Refuse a MINVALUE above
+-- 1, too: Citus gives such a range to each worker's copy, which would issue values of another.
+CREATE OR REPLACE FUNCTION instaid._sequence_owner(function oid, sequence regclass) RETURNS regrole
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    main record;
+BEGIN
+    SELECT p.proname, p.proowner, n.nspname, c.relowner, q.seqmin, q.seqmax INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace,
+         pg_class AS c JOIN pg_sequence AS q ON q.seqrelid = c.oid
+    WHERE p.oid = function AND c.oid = sequence AND c.relpersistence <> 't';
+    IF NOT FOUND THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequence),
+            DETAIL = 'It is not a sequence, or temporary, or it or the function was just dropped.';
+    ELSIF pg_has_role(main.proowner, main.relowner, 'USAGE') IS NOT TRUE THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('sequence %s does not belong to the owner of shard %I',
+                             sequence, main.nspname),
+            DETAIL = format('Role %I owns it, and role %I owns the function %s().',
+                            pg_get_userbyid(main.relowner), pg_get_userbyid(main.proowner),
+                            main.proname), HINT = 'Give both to one owner.';
+    END IF;
+    PERFORM instaid._check_owner(main.relowner, 'sequence', sequence::text);
+    IF main.seqmin > 1 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence %s cannot serve as a source of IDs', sequence),
+            DETAIL = format('It has a range of its own, %s to %s.', main.seqmin, main.seqmax),
+            HINT = 'If Citus created this copy for a worker, use the shard on the coordinator.'
+                   || CASE main.proname WHEN 'next_ids' THEN '' ELSE ' If another shard has it: '
+                           || format('SELECT instaid_adopt.replace_copy(%L, %s);',
+                                  instaid._signature(function), instaid._free_shard_id(true)) END;
+    END IF;
+    RETURN main.relowner;
+END $$;
+
 -- Refuse what cannot be a shard; keep other sessions from creating a shard with this ID until the
 -- transaction ends.  If shard ID and epoch are null, only look at the schema.
 CREATE OR REPLACE FUNCTION instaid._check_new_shard(schema_name text, shard_id integer,
@@ -93,7 +130,7 @@ BEGIN
             HINT = format('Rename it: ALTER ROUTINE %s RENAME TO old_%s; defaults follow it.',
                           other.name, other.proname)
                    || CASE WHEN other.can_be_adopted
-                           THEN format(' Or replace it: SELECT instaid.adopt_shard(%L);',
+                           THEN format(' Or replace it: SELECT instaid_adopt.adopt_shard(%L);',
                                        schema_name) ELSE '' END;
     END IF;
     IF shard_id IS NULL THEN
@@ -104,10 +141,12 @@ BEGIN
             DETAIL = CASE WHEN conflict.taken_by = 'instaid'
                           THEN 'It is the setting instaid.node_shard_id of this server. '
                           ELSE '' END || 'The two shards would issue the same IDs.',
-            HINT = COALESCE(format('Shard ID %s is free in this database',
-                                   instaid._free_shard_id(false)), 'No shard ID is free')
-                   || '; instaid.shards lists those that are taken. A copy'
-                   ' that is not adopted can use others.';
+            -- format() of a null is not null
+            HINT = COALESCE('Shard ID ' || instaid._free_shard_id(false)
+                            || ' is free in this database; instaid.shards lists those that are'
+                               ' taken. A copy that is not adopted can use others.',
+                            'No shard ID is free in this database: drop a shard that nothing'
+                            ' uses. instaid.shards lists them.');
     END IF;
 
     IF expires_at < clock_timestamp() + interval '5 years' THEN

@@ -1,8 +1,10 @@
 ---- Findings of audit() ----
 
 -- A finding is an error if IDs repeat, name a wrong shard, or are refused now; a warning if that
--- will happen, or if a guarantee is weaker.  A test finds codes by the severity beside them.  What
--- follows a statement in a cure is a comment, without names: a name can have lines.
+-- will happen, or if a guarantee is weaker.  A test finds codes by the severity beside them.
+--
+-- A cure is SQL: statements, and then a comment, or only a comment.  A comment contains no names,
+-- since a name can have lines.  A cure can be sent as one query: what commits stands alone.
 
 -- Copies of the published function, shards, and roles that could plant functions
 CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
@@ -10,12 +12,15 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
-           CASE WHEN p.oid IS NULL
-                THEN concat('Let the owner of the schema run: ',
+           CASE WHEN c.free IS NULL AND NOT c.is_shard
+                THEN '-- No shard ID is free in this database. Drop a shard that nothing uses.'
+                WHEN p.oid IS NULL
+                THEN concat(c.before,
                             CASE WHEN NOT c.is_shard
                                  THEN format('SELECT instaid.create_shard(%L, %s, sequence_name =>'
                                              ' ''shard_id_seq''); ', n.nspname, c.free) END,
-                            format('SELECT * FROM instaid.adopt_column(%L, %L);', d.table_name,
+                            format('SELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the'
+                                   ' owner of the schema.', d.table_name,
                                    (parse_ident(d.column_name))[1]))
                 WHEN p.proretset OR p.prorettype NOT IN ('bigint'::regtype, 'text'::regtype,
                                                          'varchar'::regtype)
@@ -25,31 +30,56 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                      OR p.proname = 'next_id' AND p.pronargs > p.pronargdefaults
                         AND p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype,
                                                  'regclass'::regtype)
-                THEN 'Write it anew, under another name if it is next_id(), so that it calls'
+                THEN '-- Write it anew, under another name if it is next_id(), so that it calls'
                      ' next_id() of a shard.'
+                -- beside next_id() of the SQL edition, which has an argument with a default
+                WHEN c.is_shard AND p.proname = 'next_id' AND p.pronargs = 0 AND EXISTS (
+                         SELECT FROM pg_proc AS o
+                         WHERE o.pronamespace = c.schema AND o.proname = 'next_id'
+                           AND o.pronargs = 1 AND o.pronargdefaults = 1)
+                THEN format('DROP FUNCTION %s; -- If it is the default of columns, rename it'
+                            ' first, and give them another one with adopt_column().', c.object)
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
                      OR c.is_shard
-                THEN format('SELECT instaid.replace_copy(%L%s); If nothing calls it: DROP FUNCTION'
-                            ' %1$s;', c.object, CASE WHEN NOT c.is_shard THEN ', ' || c.free END)
+                THEN format('%sSELECT instaid_adopt.replace_copy(%L%s); -- If nothing calls it,'
+                            ' drop it instead.', c.before, c.object,
+                            -- it keeps the number of IDs in the published layout
+                            CASE WHEN NOT c.is_shard AND p.prosrc !~ '<<\s*23\M'
+                                 THEN format(', %s /* a number that is free on all your servers */',
+                                             c.free) END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
-                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; CALL instaid.adopt_shards();'
-                            ' -- Defaults follow it.', c.object)
+                THEN format('ALTER FUNCTION %s RENAME TO old_next_id; %sSELECT'
+                            ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.', c.object,
+                            c.before, n.nspname)
                 WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
-                THEN format('Read its text, and give the function and its sequence to role %s.'
-                            ' Then: CALL instaid.adopt_shards();', instaid._ruler(n.nspowner))
+                THEN '-- Read its text. If it is right, give the function and its sequence to the'
+                     ' owner of the schema, and then call adopt_shards().'
                 WHEN f.proowner <> p.proowner
-                THEN format('ALTER ROUTINE %I.next_id() RENAME TO old_next_id; CALL'
-                            ' instaid.adopt_shards(); -- Defaults follow it.', n.nspname)
-                ELSE 'CALL instaid.adopt_shards(); -- It says what to do with a copy that it'
-                     ' leaves. If the function has %%, write % first.' END
-    -- a number of its own for each schema
-    FROM (SELECT c.*, instaid._free_shard_id(true) + 1 - dense_rank() OVER (ORDER BY c.schema)
-                      AS free, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard
+                THEN format('ALTER ROUTINE %1$I.next_id() RENAME TO old_next_id; %2$sSELECT'
+                            ' instaid_adopt.adopt_shard(%1$L); -- Defaults follow it.', n.nspname,
+                            c.before)
+                ELSE CASE c.before WHEN '' THEN 'CALL instaid_adopt.adopt_shards();'
+                          ELSE format('%sSELECT instaid_adopt.adopt_shard(%L);', c.before,
+                                      n.nspname) END
+                     || ' -- If the function has %%, write % first.' END
+    -- a number of its own for each schema, from the largest one down
+    FROM (SELECT c.*, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard,
+                 instaid._before_adopting() AS before,
+                 (SELECT array_agg(n ORDER BY n DESC)
+                  FROM generate_series(0, instaid._max_shard_id()) AS n
+                  WHERE n NOT IN (SELECT s.shard_id FROM shard AS s))[
+                     dense_rank() OVER (ORDER BY c.schema)] AS free
           FROM instaid._copies AS c) AS c
          JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
          LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', '')
          LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
+    UNION ALL
+    SELECT 'unread_functions', 'warning', quote_ident(pg_get_userbyid(u.owner)),
+           'has so much text in functions that not all of it was searched for copies of the'
+           ' published function',
+           '-- Look for nextval() in its longest functions, or drop those that nothing uses.'
+    FROM instaid._sources AS u WHERE NOT u.is_read GROUP BY u.owner
     UNION ALL
     SELECT f.code, f.severity, s.name, f.problem, f.cure
     FROM (SELECT s.*, COALESCE(lag(s.name) OVER w, lead(s.name) OVER w) AS twin,
@@ -67,11 +97,11 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
         ('shard_id_twice', 'error',
          s.twin IS NOT NULL AND (s.live > 1 OR s.live = 1 AND s.twin_has_other_epoch),
          format('shard ID %s is also that of schema %s', s.shard_id, s.twin),
-         'Give one that is not frozen another shard ID, with instaid.renumber_shard() or, for'
+         '-- Give one that is not frozen another shard ID, with instaid.renumber_shard() or, for'
          ' schema instaid, the setting instaid.node_shard_id.'),
         ('two_epochs', 'error', s.has_two_epochs,
          'its sequence serves a shard of another epoch, too: their IDs repeat',
-         'Let its tables use a shard with a sequence of its own.'),
+         '-- Let its tables use a shard with a sequence of its own.'),
         -- pg_dump -n leaves it behind, or that role can set it back.  The node's belongs to
         -- pg_database_owner.
         ('foreign_sequence', 'warning',
@@ -90,14 +120,16 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                                    s.name))
                 -- who owns its schema can drop it
                 WHEN n.oid = s.schema AND n.nspowner = s.owner
-                THEN format('If only this shard uses it: ALTER SEQUENCE %I.%I OWNER TO %I;',
+                THEN format('ALTER SEQUENCE %I.%I OWNER TO %I; -- If only this shard uses it.',
                             n.nspname, c.relname, pg_get_userbyid(s.owner))
-                ELSE 'Let its tables use a shard with a sequence of its own.' END),
+                ELSE COALESCE(instaid._own_sequence(s.schema_name, s.shard_id, s.epoch,
+                                                    s.sequence),
+                              '-- Let its tables use a shard with a sequence of its own.') END),
         -- large tables need long to move to another shard
         ('shard_ends', CASE WHEN s.expires_at < now() THEN 'error' ELSE 'warning' END,
          NOT s.frozen AND s.expires_at < now() + interval '5 years',
          format('its IDs end at %s', s.expires_at),
-         'Let its tables use another shard, with a later epoch. Then freeze this one.'))
+         '-- Let its tables use another shard, with a later epoch. Then freeze this one.'))
         AS f (code, severity, applies, problem, cure) WHERE f.applies
     UNION ALL
     -- Calls by name, new defaults, and restored ones find it, or are ambiguous.
@@ -105,8 +137,7 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
            format('%s.%I(%s)', s.name, p.proname, oidvectortypes(p.proargtypes)),
            format('role %I has put it into the schema of a shard: calls of %s() can fail, or find'
                   ' it', o.rolname, p.proname),
-           format('DROP ROUTINE %s.%I(%s); -- Also revoke CREATE on the schema.', s.name,
-                  p.proname, oidvectortypes(p.proargtypes))
+           format('DROP ROUTINE %s.%I(%s);', s.name, p.proname, oidvectortypes(p.proargtypes))
     FROM shard AS s JOIN pg_namespace AS n ON n.oid = s.schema
          JOIN pg_proc AS p ON p.pronamespace = s.schema AND p.proname IN ('next_id', 'next_ids')
          JOIN pg_roles AS o ON o.oid = p.proowner
@@ -158,49 +189,64 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     -- bounds, as those of a domain.
     parted AS MATERIALIZED (
         SELECT i.name, i.relid, i.table_name, r.*,
-               format('Create partitions from the end of the last one on, with'
-                      ' instaid.create_partitions(%L, from_time, to_time, step, %L), or let its'
-                      ' owner create a default one.', i.table_name, s.epoch) AS cure
+               -- one up to the next partition, or a year of them
+               (SELECT format('SELECT * FROM instaid.create_partitions(%L, %L, %L, %L, %L); -- As'
+                              ' the owner of the table, also with another step.', i.table_name,
+                              t.since, COALESCE(r.begins_at, t.since + interval '1 year'),
+                              -- without days, which daylight saving time changes
+                              COALESCE(make_interval(secs => extract(
+                                           epoch FROM r.begins_at - t.since)::float8),
+                                       '1 month'), s.epoch)
+                FROM (SELECT CASE WHEN r.takes_now THEN r.ends_at
+                                  ELSE GREATEST(date_trunc('month', now()), r.ended_at) END)
+                     AS t (since)) AS cure
         FROM id_column AS i JOIN shard AS s ON s.schema = i.maker
              JOIN pg_partitioned_table AS p ON p.partrelid = i.relid AND p.partattrs[0] = i.attnum
              CROSS JOIN LATERAL (
-            SELECT bool_or((l.first_id <= n.id) IS NOT FALSE
-                           AND (l.end_id > n.id) IS NOT FALSE) AS takes_now,
+            SELECT bool_or(l.is_now) AS takes_now,
+                   COALESCE(bool_or(l.is_now) FILTER (WHERE l.from_time IS NOT NULL), false)
+                       AS has_range_of_now,
                    bool_or(l.end_id IS NULL) AS is_open, max(l.to_time) AS ends_at,
-                   bool_and((l.end_id <= n.id) IS TRUE) FILTER (WHERE l.from_time IS NOT NULL)
-                       AS have_ended,
+                   -- the partitions before and after now
+                   max(l.to_time) FILTER (WHERE l.end_id <= l.now_id) AS ended_at,
+                   min(l.from_time) FILTER (WHERE l.first_id > l.now_id) AS begins_at,
                    -- numeric, because a bound can be any bigint
                    (array_agg(l.end_id::numeric - l.first_id ORDER BY l.end_id DESC))[1]
-                       > max(l.end_id)::numeric - min(n.id) AS is_short
-            FROM instaid.min_id(now(), s.epoch) AS n (id)
-                 CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS r
+                       > max(l.end_id)::numeric - min(l.now_id) AS is_short
+            FROM (SELECT l.*, n.id AS now_id, (l.first_id <= n.id) IS NOT FALSE
+                                          AND (l.end_id > n.id) IS NOT FALSE AS is_now
+                  FROM instaid.min_id(now(), s.epoch) AS n (id)
+                       CROSS JOIN LATERAL instaid.list_partitions(i.relid, s.epoch) AS l) AS l)
+            AS r
         WHERE NOT s.frozen AND NOT i.is_partition AND p.partstrat = 'r' AND p.partnatts = 1)
     -- CREATE TABLE ... (LIKE template INCLUDING ALL) keeps the template's shard and its CHECK.
     -- Tables of a frozen shard can use another one, for example with a later epoch.
     SELECT 'foreign_default', 'error', i.name,
            concat(format('its default uses the shard in schema %I', n.nspname),
                   '; CHECK ' || k.names || ' reads the shard ID and can refuse another'),
-           concat(CASE WHEN k.names IS NOT NULL
-                       THEN 'First let the owner of the table drop that CHECK, or let it admit'
-                            ' this shard. Then: ' END,
-                  format('SELECT * FROM instaid.adopt_column(%L, %L); -- It refuses what others'
-                         ' could replace.', i.table_name, (parse_ident(i.column_name))[1]))
+           concat(k.drops, instaid._before_adopting(),
+                  format('SELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the owner of the'
+                         ' table.', i.table_name, (parse_ident(i.column_name))[1]))
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker
                                             ELSE i.sequence_schema END
          JOIN pg_namespace AS n ON n.oid = o.schema
          CROSS JOIN LATERAL (
-        SELECT string_agg(quote_ident(k.conname), ', ' ORDER BY k.conname)
+        SELECT string_agg(quote_ident(k.conname), ', ' ORDER BY k.conname),
+               string_agg(format('ALTER TABLE %s DROP CONSTRAINT %I; ', i.table_name, k.conname),
+                          '' ORDER BY k.conname)
         FROM pg_constraint AS k JOIN pg_depend AS d ON d.objid = k.oid
         WHERE k.conrelid = i.relid AND k.contype = 'c' AND i.attnum = ANY (k.conkey)
           AND d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_proc'::regclass
-          AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure) AS k (names)
+          AND d.refobjid = 'instaid.extract_shard_id(bigint)'::regprocedure)
+             AS k (names, drops)
     WHERE o.schema <> i.schema AND NOT i.is_partition
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('SELECT * FROM instaid.adopt_column(%L, %L); -- It refuses what others'
-                  ' could replace.', d.table_name, (parse_ident(d.column_name))[1])
+           format('%sSELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the owner of the'
+                  ' table.', instaid._before_adopting(), d.table_name,
+                  (parse_ident(d.column_name))[1])
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
                                        AND p.classid = 'pg_attrdef'::regclass
@@ -212,7 +258,7 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     -- Its code runs with the rights of all who insert.
     SELECT 'foreign_function', 'warning', i.name,
            format('role %s could replace the function of its default', r.names),
-           'Unless all who insert trust this role, let the column use a shard of the table''s'
+           '-- Unless all who insert trust this role, let the column use a shard of the table''s'
            ' owner, or of a superuser.'
     FROM id_column AS i CROSS JOIN LATERAL (
         SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(u.owner)), ', ')
@@ -220,10 +266,25 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
         WHERE u.owner <> i.owner AND NOT instaid._can_trust(i.owner, u.owner)) AS r (names)
     WHERE r.names IS NOT NULL AND NOT i.is_partition
     UNION ALL
+    -- It can insert only with IDs that it has from elsewhere.
+    SELECT 'missing_right', 'warning', i.name,
+           format('role %s can insert, and cannot take IDs', x.name),
+           string_agg(format('GRANT %s TO %s;', r, x.name), ' ' ORDER BY r)
+    FROM id_column AS i JOIN shard AS s ON s.schema = i.maker AND NOT s.frozen
+         JOIN pg_class AS c ON c.oid = i.relid AND c.relkind IN ('r', 'p')
+         JOIN pg_attribute AS a ON a.attrelid = c.oid
+         CROSS JOIN LATERAL (
+        SELECT DISTINCT x.grantee, CASE x.grantee WHEN 0 THEN 'PUBLIC'
+                                   ELSE quote_ident(pg_get_userbyid(x.grantee)) END
+        FROM aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner)) || a.attacl) AS x
+        WHERE x.privilege_type = 'INSERT') AS x (role, name)
+         CROSS JOIN LATERAL instaid._missing_rights(x.role, s.schema_name, s.sequence) AS r
+    WHERE i.sequence IS NULL AND NOT i.is_partition GROUP BY i.name, x.name
+    UNION ALL
     SELECT 'narrow_column', 'error', format('%I.%I.%I', n.nspname, c.relname, a.attname),
            format('its type, %s, cannot hold IDs', format_type(t.oid, NULL)),
-           'Let its owner make it bigint: with instaid.adopt_column() on the column that takes the'
-           ' IDs, which also widens references, or, if no table of another role refers to it or'
+           '-- As its owner, make it bigint: with adopt_column() on the column that takes the IDs,'
+           ' which also widens references, or, if no table of another role refers to it or'
            ' inherits it, with ALTER TABLE. Both rewrite the table.'
     FROM holder AS h JOIN pg_attribute AS a ON a.attrelid = h.relid AND a.attnum = h.attnum
          JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
@@ -235,7 +296,10 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     UNION ALL
     -- Only an index refuses an ID that was inserted by hand, or came twice in a restore.
     SELECT 'no_unique_index', 'warning', i.name, 'no unique index on the ID alone',
-           'Create one. If the table is partitioned, its ID must be the partition key.'
+           CASE i.relkind
+                WHEN 'r' THEN format('CREATE UNIQUE INDEX ON %s (%s); -- Writers wait for it,'
+                                     ' unless you add CONCURRENTLY.', i.table_name, i.column_name)
+                ELSE '-- Create one. The ID must be the partition key.' END
     FROM id_column AS i
     WHERE i.relkind IN ('r', 'p') AND NOT i.is_partition AND NOT EXISTS (
         SELECT FROM pg_index AS x WHERE x.indrelid = i.relid AND x.indisunique AND x.indisvalid
@@ -245,10 +309,10 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
            format('has IDs of shard %s, which this database does not have, in columns without'
                   ' default: %s', v.shard_id,
                   string_agg(DISTINCT format('%I.%I', b.table_name, b.column_name), ', ')),
-           format('If their shard was dropped, let the owner of the schema run: SELECT'
-                  ' instaid.create_shard(%L, %s); %s -- Pass the epoch that it had, if it is not'
-                  ' the default.', b.schema_name, v.shard_id,
-                  string_agg(DISTINCT format('SELECT * FROM instaid.adopt_column(%L, %L);',
+           format('%sSELECT instaid.create_shard(%L, %s); %s -- If their shard was dropped, as the'
+                  ' owner of the schema. Pass the epoch that it had, if it is not the default.',
+                  instaid._before_adopting(), b.schema_name, v.shard_id,
+                  string_agg(DISTINCT format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);',
                                              format('%I.%I', b.schema_name, b.table_name),
                                              b.column_name), ' '))
     FROM bare AS b JOIN pg_stats AS p ON p.schemaname = b.schema_name
@@ -267,7 +331,7 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     SELECT 'partition_reference', 'warning', format('%I.%I.%I', n.nspname, c.relname, f.conname),
            format('its foreign key refers to %I.%I alone, a partition of %s: it refuses the IDs of'
                   ' other partitions', o.nspname, t.relname, p.table_name),
-           format('Let its owner drop it, and add it again with REFERENCES %s.', p.table_name)
+           '-- As its owner, drop it, and add it again with a reference to the whole table.'
     FROM parted AS p JOIN pg_inherits AS h ON h.inhparent = p.relid
          JOIN pg_constraint AS f ON f.confrelid = h.inhrelid AND f.contype = 'f'
                                 AND f.conparentid = 0
@@ -281,10 +345,12 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
          'no partition takes the IDs of now: INSERT fails', p.cure),
         ('last_partition', 'warning', p.takes_now AND p.is_short AND NOT p.is_open,
          format('its last partition ends at %s, within its own length', p.ends_at), p.cure),
-        -- only when the others have ended: it keeps new ones from being created
-        ('default_partition', 'warning', p.takes_now AND p.have_ended,
-         format('its partitions ended at %s: rows go to the default partition', p.ends_at),
-         'Let its owner detach the default partition, create others, and insert its rows into'
+        -- From the first row on, it keeps a partition for the same time from being created.
+        ('default_partition', 'warning', p.takes_now AND NOT p.has_range_of_now,
+         CASE WHEN p.ended_at IS NULL THEN 'no other partition takes the IDs of now'
+              ELSE format('its partitions ended at %s', p.ended_at) END
+         || ': rows go to the default partition',
+         '-- As its owner, detach the default partition, create others, and insert its rows into'
          ' the table.'))
         AS f (code, severity, applies, problem, cure) WHERE f.applies;
 
@@ -301,17 +367,17 @@ CREATE OR REPLACE VIEW instaid._sequence_findings (code, severity, object, probl
          q.fault IS NULL AND q.frozen <> q.is_frozen,
          CASE WHEN q.frozen THEN 'is not frozen, but its shard is: nextval() still moves it'
               ELSE 'is frozen by a MAXVALUE, but its shard is not: next_id() fails' END,
-         'Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'),
+         '-- Use instaid.freeze_shard() or instaid.thaw_shard() on the shard.'),
         ('end_of_ids', 'error', q.fault IS NULL AND q.is_at_end AND NOT q.is_frozen,
          'has reached the last ID: next_id() fails',
-         format('If it was set too far by mistake: ALTER SEQUENCE %s RESTART;', q.name)),
+         format('ALTER SEQUENCE %s RESTART; -- If it was set too far by mistake.', q.name)),
         ('unlogged', 'warning', c.relpersistence = 'u',
          'is unlogged: it forgets its IDs in a crash',
          format('ALTER SEQUENCE %s SET LOGGED;', q.name)),
         -- The clock was set back.
         ('ahead_of_clock', 'warning', q.ahead > q.ahead_limit AND NOT q.is_at_end,
          format('its IDs are %s ahead of the clock, by more than %s', q.ahead, q.ahead_limit),
-         'Set the server''s clock right, and wait until it has passed the time of these IDs. If'
+         '-- Set the server''s clock right, and wait until it has passed the time of these IDs. If'
          ' that takes too long, let the owner of the tables RESTART the sequence and give new IDs'
          ' to rows of the future, in one transaction.'),
         ('sequence_right', 'warning', r.names IS NOT NULL,
@@ -324,16 +390,21 @@ CREATE OR REPLACE FUNCTION instaid.audit(OUT code text, OUT severity text, OUT o
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
-    -- one row for what more than 20 objects have in common
+    -- one row for what more than 20 objects have in common, whatever their cures
     SELECT f.code, f.severity, CASE WHEN f.count > 20
                THEN format('%s and %s others', f.object, f.count - 1) ELSE f.object END,
-           f.problem, f.cure
-    FROM (SELECT f.*, count(*) OVER w, row_number() OVER (w ORDER BY f.object COLLATE "C") AS place
+           f.problem, CASE WHEN f.count > 20 AND f.has_cures
+               -- after a comment
+               THEN format(E'%s\n-- This is for the first one. Then audit() has the next.', f.cure)
+               ELSE f.cure END
+    FROM (SELECT f.*, count(*) OVER w, row_number() OVER o AS place,
+                 min(f.cure) OVER w <> max(f.cure) OVER w AS has_cures
           FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
                 UNION TABLE instaid._sequence_findings
                 UNION TABLE instaid._edition_findings) AS f
-          WINDOW w AS (PARTITION BY f.code, f.severity, f.problem, f.cure)) AS f
+          WINDOW w AS (PARTITION BY f.code, f.severity, f.problem),
+                 o AS (w ORDER BY f.object COLLATE "C", f.cure COLLATE "C")) AS f
     WHERE f.count <= 20 OR f.place = 1
-    ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.code COLLATE "C";
+    ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.code COLLATE "C", f.cure COLLATE "C";
 END;
 COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs repeat or fail, or will do so';

@@ -1,19 +1,26 @@
-# assemble.pl: write the script of the extension to standard output.
+# assemble.pl SCRIPT: write this script of an extension, such as instaid--1.0.sql, to standard
+# output.
 #
-# It is made of the files below.  A line "-- include FILE" in them stands for that file of
-# common/, and VERSION for the version of the control file.
+# It is made of the files below.  A line "-- include FILE" in them stands for that file, VERSION
+# for the version of the script, and THIS_EXTENSION for the extension's name.
 
 use strict;
 use warnings;
 
+my %parts = (
+	'instaid' => [ map { "extension/$_" } qw(schema ids shards positions audit renumbering servers
+		rights) ],
+	'adopt/instaid_adopt' => [ 'adopt/schema', 'adopt/extension', 'adopt/copies', 'adopt/evidence',
+		'adopt/adopt_shard', 'adopt/replace_copy', 'adopt/adopt_column', 'extension/rights' ]);
+
 sub text { local (@ARGV, $/) = @_; return scalar <> }
 
-my ($version) = text('instaid.control') =~ /^default_version = '(.*)'/m or die;
-my @parts = map { text("extension/$_.sql") } qw(schema ids shards positions audit adopting servers rights);
-for (@parts)
-{
-	# CREATE EXTENSION must not take over what another role has put there
-	s/^-- include (\S+)\n/text($1) =~ s{^CREATE OR REPLACE }{CREATE }mgr/gem;
-	s/\bVERSION\b/$version/g;
-}
-print join "\n", @parts;
+# CREATE EXTENSION must not take over what another role has put there
+sub common { return text($_[0]) =~ s{^CREATE OR REPLACE }{CREATE }mgr }
+
+my ($script, $extension, $version) = $ARGV[0] =~ m,\A((?:\w+/)?(\w+))--([\d.]+)\.sql\z, or die;
+print "/* $extension--$version.sql, which \"make script\" assembles: do not edit it */\n\n";
+print join "\n", map {
+	common("$_.sql") =~ s/^-- include (\S+)\n/common($1)/gemr =~ s/\bVERSION\b/$version/gr
+	  =~ s/\bTHIS_EXTENSION\b/$extension/gr
+} @{ $parts{$script} };

@@ -1,6 +1,6 @@
 ---- The layout of an ID ----
 
--- The largest shard ID, as src/ids/layout.h defines it.
+-- The largest shard ID, as src/layout.h defines it.
 CREATE FUNCTION instaid._max_shard_id() RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'instaid_max_shard_id';
 
@@ -95,13 +95,15 @@ CREATE FUNCTION instaid.id_send(instaid.id) RETURNS bytea
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
 COMMENT ON FUNCTION instaid.id_send(instaid.id) IS 'I/O';
 
--- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.
+-- In the category of bigint, COALESCE(id, 0) and id IN (1, 2) find a common type.  A bigint
+-- becomes an instaid.id only by assignment: if both casts were implicit, the order of operands
+-- would decide which of the two types an expression has.
 CREATE TYPE instaid.id (INPUT = instaid.id_in, OUTPUT = instaid.id_out, RECEIVE = instaid.id_recv,
                         SEND = instaid.id_send, LIKE = pg_catalog.int8, CATEGORY = 'N');
 COMMENT ON TYPE instaid.id IS 'a bigint that is a string in JSON: JavaScript does not round it';
 
 CREATE CAST (instaid.id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
-CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (bigint AS instaid.id) WITHOUT FUNCTION AS ASSIGNMENT;
 
 -- pg_upgrade would refuse casts with functions of pg_catalog: it creates them before those above.
 CREATE FUNCTION instaid.id(integer) RETURNS instaid.id

@@ -1,5 +1,3 @@
-/* instaid--VERSION.sql */
-
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION instaid" to load this file. \quit
 

@@ -33,7 +33,7 @@ CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT last_value bigint
 
 ---- Shards ----
 
--- A shard is declared by functions in the language instaid: see src/ids/declaration.c.
+-- A shard is declared by functions in the language instaid: see src/declaration.c.
 CREATE FUNCTION instaid._call_handler() RETURNS language_handler
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_call_handler';
 

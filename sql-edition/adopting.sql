@@ -1,14 +1,97 @@
 /* sql-edition/adopting.sql */
 
--- Adopting what exists, and renumbering.
+-- Adopting what exists, in the schema instaid_adopt: for psql, as the role that ran all.sql, whose
+-- version it must have.  The schema holds nothing, and can be dropped when it has done its work.
+\set caller_on_error_stop :ON_ERROR_STOP
+\set ON_ERROR_STOP on
+BEGIN;
+-- What follows is parsed now, and must not find what another role has put into a schema.
+DO $$ BEGIN PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true); END $$;
 
----- What adopting and renumbering replace ----
+DO $$
+DECLARE
+    version CONSTANT text := '1.0';
+    there CONSTANT text := (
+        SELECT substring(obj_description(s.oid, 'pg_namespace'), '([0-9.]+), SQL edition$')
+        FROM pg_namespace AS s JOIN pg_namespace AS i USING (nspowner)
+        WHERE s.nspname = 'instaid_sql' AND i.nspname = 'instaid'
+          AND pg_get_userbyid(nspowner) = current_user);
+BEGIN
+    IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>) 'pg_catalog' THEN
+        RAISE no_active_sql_transaction USING
+            MESSAGE = 'adopting must be installed in one transaction',
+            DETAIL = 'This statement is in another transaction than the one before it.',
+            HINT = 'Send all statements as one string, or run their file by psql -1 -f.';
+    ELSIF there IS DISTINCT FROM version
+          OR EXISTS (SELECT FROM pg_language AS l WHERE l.lanname = 'instaid') THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('role %I has not installed the SQL edition of instaid %s',
+                             current_user, version),
+            DETAIL = COALESCE(format('Its version is %s.', there), 'It does not exist here, or'
+                              ' belongs to another role.'),
+            HINT = 'Run sql-edition/all.sql of this version first. With the extension instaid:'
+                   ' CREATE EXTENSION instaid_adopt;';
+    ELSIF to_regnamespace('instaid_adopt') IS NOT NULL THEN
+        RAISE duplicate_schema USING MESSAGE = 'schema "instaid_adopt" already exists',
+            HINT = 'Run nothing in it. Rename it, or DROP SCHEMA instaid_adopt CASCADE; and run'
+                   ' this file again.';
+    END IF;
+    EXECUTE format('CREATE SCHEMA instaid_adopt; REVOKE ALL ON SCHEMA instaid_adopt FROM %s;'
+                   ' GRANT USAGE ON SCHEMA instaid_adopt TO PUBLIC; COMMENT ON SCHEMA'
+                   ' instaid_adopt IS ''adopting what exists: instaid %s, SQL edition''',
+                   instaid._default_grantees(), version);
+    -- for rights.sql
+    PERFORM set_config('instaid_files.known', array_agg(d.objid)::text, true)
+    FROM pg_depend AS d
+    WHERE d.refclassid = 'pg_namespace'::regclass
+      AND d.refobjid IN ('instaid'::regnamespace, 'instaid_sql'::regnamespace);
+END $$;
+
+---- What this edition does in its own way ----
+
+-- Refuse to work with another version of instaid, whose private functions can be others, or with
+-- the extension.
+CREATE FUNCTION instaid_adopt._check_version() RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    here CONSTANT text := obj_description('instaid_adopt'::regnamespace, 'pg_namespace');
+    there CONSTANT text := obj_description(to_regnamespace('instaid_sql'), 'pg_namespace');
+    is_extension CONSTANT boolean := EXISTS (SELECT FROM pg_language AS l
+                                             WHERE l.lanname = 'instaid');
+BEGIN
+    IF is_extension OR substring(here, '[0-9.]+, ') IS DISTINCT FROM substring(there, '[0-9.]+, ')
+    THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('this instaid_adopt works only with %s', substring(here, ': (.*)')),
+            HINT = 'DROP SCHEMA instaid_adopt CASCADE; It holds nothing. Then '
+                   || CASE WHEN is_extension THEN 'CREATE EXTENSION instaid_adopt;'
+                      ELSE 'run sql-edition/adopting.sql of the version of instaid.' END;
+    END IF;
+END $$;
+
+-- The command that puts a next_id() of a shard in the place of this function.
+CREATE FUNCTION instaid_adopt._next_id_command(schema_name text, function oid, sequence regclass)
+    RETURNS text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('CREATE OR REPLACE FUNCTION %1$I.next_id(%2$s) RETURNS bigint LANGUAGE sql'
+                  ' VOLATILE PARALLEL UNSAFE %3$s RETURN %1$I.next_id(%4$L::regclass)',
+                  schema_name, pg_get_function_arguments(p.oid),
+                  CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, sequence)
+    FROM pg_proc AS p WHERE p.oid = function
+$$;
+
+-- Wait for all who have used the sequence of a shard.
+CREATE FUNCTION instaid_adopt._hold_position(schema_name text, sequence regclass) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid._lock_shard(schema_name, 'adopt_shard');
+END $$;
 
 -- Replace a next_id() that is adopted; its sequence goes on above this ID, and above the IDs of
 -- all calls that have ended.  Those can be a millisecond ahead of the clock, if they round up.
 -- ALTER SEQUENCE waits for all who have used the sequence, and keeps others out.
 -- The replaced function keeps its OID, its owner, its rights, and the name of its result.
-CREATE OR REPLACE FUNCTION instaid._replace_next_id(
+CREATE FUNCTION instaid_adopt._replace_next_id(
     schema_name text, shard_id integer, epoch timestamptz, adopted oid, sequence regclass,
     above bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -24,13 +107,7 @@ BEGIN
                          instaid_sql._max_sequence(), epoch);
     PERFORM instaid_sql._declare(schema_name, shard_id, epoch_ms, sequence, adopted => true);
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
-    EXECUTE (
-        SELECT format('CREATE OR REPLACE FUNCTION %1$I.next_id(%2$s) RETURNS bigint'
-                      ' LANGUAGE sql VOLATILE PARALLEL UNSAFE %3$s'
-                      ' RETURN %1$I.next_id(%4$L::regclass)',
-                      schema_name, pg_get_function_arguments(p.oid),
-                      CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, sequence)
-        FROM pg_proc AS p WHERE p.oid = adopted);
+    EXECUTE instaid_adopt._next_id_command(schema_name, adopted, sequence);
     -- Who could take values of the sequence for the published function can take IDs.
     SELECT instaid._others_with('U%', c.relacl, c.relowner),
            instaid._others_with('UPDATE', c.relacl, c.relowner) IS NULL
@@ -48,83 +125,17 @@ BEGIN
     END IF;
 END $$;
 
--- Write another shard ID into the sequences and the functions of a shard.
--- A call that waits for this ends in _elsewhere(), unless the sequence has come to the room of the
--- old shard.  So each transaction gives a shard one number, and not the one whose room ends there.
-CREATE OR REPLACE FUNCTION instaid._change_shard_id(
-    declaration oid, sequence regclass, shard_id integer) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    renumbered CONSTANT text := current_setting('instaid_files.renumbered', true);
-    written xid;
-    schema_name text;
-    shard record;
-    behind bigint;
-    part record;
-    ms bigint;
-    is_frozen boolean;
-BEGIN
-    SELECT n.nspname, p.xmin INTO schema_name, written
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = declaration;
-    shard := instaid._lock_shard(schema_name, 'renumber_shard');
-    IF declaration = ANY (string_to_array(renumbered, ' ')::oid[])
-       OR written IS DISTINCT FROM (SELECT p.xmin FROM pg_proc AS p WHERE p.oid = declaration) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('shard %I was just renumbered, or updated', schema_name),
-            DETAIL = format('It is shard %s. A transaction can give it one number.',
-                            shard.shard_id),
-            HINT = 'Commit, and repeat the call when the transactions that are open now have'
-                   ' ended.';
-    END IF;
-    -- Sessions can run past the room of the new number: this many, with one value each.
-    behind := (shard.shard_id - shard_id)::bigint << instaid_sql._sequence_bits()
-              & instaid_sql._low_bits();
-    IF behind <= instaid_sql._max_sequence() + (
-           SELECT sum(s.setting::integer) FROM pg_settings AS s
-           WHERE s.name IN ('max_connections', 'max_wal_senders', 'max_worker_processes')) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('shard ID %s is just before %s', shard_id, shard.shard_id),
-            DETAIL = 'A call that began before could still take an ID of the old shard.',
-            HINT = format('Give the shard another ID first, and %s when the transactions that are'
-                          ' open now have ended.', shard_id);
-    END IF;
-    FOR part IN
-        SELECT q.*, s AS name FROM instaid._shard_sequences(schema_name) AS s
-               JOIN pg_sequence AS q ON q.seqrelid = s
-    LOOP
-        -- This lock waits for all transactions that have taken IDs, and keeps others out
-        -- until this transaction commits.
-        EXECUTE format('ALTER SEQUENCE %s CACHE 1', part.name);
-        is_frozen := part.seqmax < (shard.options).maximum_value;
-        ms := LEAST((instaid_sql._last_or_ahead(part.name, instaid_sql._clock(shard.options))
-                     >> instaid_sql._ms_shift()) + 1, instaid_sql._last_ms());
-        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s RESTART', part.name,
-                       instaid_sql._last_in_ms(CASE WHEN is_frozen THEN ms
-                                                    ELSE instaid_sql._last_ms() END, shard_id));
-        PERFORM setval(part.name, instaid_sql._last_in_ms(ms, shard_id));
-    END LOOP;
-    PERFORM instaid_sql._declare(schema_name, shard_id, (shard.options).minimum_value, sequence,
-                                 or_replace => true);
-    PERFORM set_config('instaid_files.renumbered', concat_ws(' ', NULLIF(renumbered, ''),
-                                                             declaration), true);
-END $$;
+\ir ../adopt/copies.sql
 
--- What a role, or PUBLIC as 0, must be granted to take IDs of a shard.
-CREATE OR REPLACE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
-    RETURNS SETOF text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    SELECT format('EXECUTE ON FUNCTION %I.next_id(%s)', schema_name,
-                  pg_get_function_identity_arguments(p.oid))
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace AND n.nspname = schema_name
-    WHERE p.proname = 'next_id' AND NOT has_function_privilege(role, p.oid, 'EXECUTE')
-    ORDER BY p.pronargs;
-END;
+\ir ../adopt/evidence.sql
 
-\ir ../common/copies.sql
+\ir ../adopt/adopt_shard.sql
 
-\ir ../common/adopting.sql
+\ir ../adopt/replace_copy.sql
 
-\ir ../common/replace_copy.sql
+\ir ../adopt/adopt_column.sql
 
-\ir ../common/adopt_column.sql
+\ir rights.sql
+COMMIT;
+\set ON_ERROR_STOP :caller_on_error_stop
+\unset caller_on_error_stop

@@ -56,6 +56,33 @@ CREATE OR REPLACE VIEW instaid._audited_sequences AS
         SELECT q.seqmax < o.maximum_value
                AND (q.seqmax # o.maximum_value) & instaid_sql._low_bits() = 0) AS f (is_frozen);
 
+-- No statements give a shard of this edition another sequence.
+CREATE OR REPLACE FUNCTION instaid._own_sequence(schema_name text, shard_id integer,
+                                       epoch timestamptz, sequence oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    RETURN NULL::text;
+
+-- What comes before a call of instaid_adopt, if it is missing
+CREATE OR REPLACE FUNCTION instaid._before_adopting() RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    -- any role could create the schema
+    RETURN CASE WHEN NOT EXISTS (SELECT FROM pg_namespace AS a JOIN pg_namespace AS n
+                                             ON n.nspowner = a.nspowner AND n.nspname = 'instaid'
+                                 WHERE a.nspname = 'instaid_adopt')
+                THEN '/* after \i sql-edition/adopting.sql */ ' ELSE '' END;
+
+-- What a role, or PUBLIC as 0, must be granted to take IDs of a shard
+CREATE OR REPLACE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
+    RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT format('EXECUTE ON FUNCTION %I.next_id(%s)', schema_name,
+                  pg_get_function_identity_arguments(p.oid))
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace AND n.nspname = schema_name
+    WHERE p.proname = 'next_id' AND NOT has_function_privilege(role, p.oid, 'EXECUTE')
+    ORDER BY p.pronargs;
+END;
+
 -- Findings of this edition
 CREATE OR REPLACE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
     WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
@@ -74,9 +101,9 @@ CREATE OR REPLACE VIEW instaid._edition_findings (code, severity, object, proble
     SELECT 'lost_shard', 'error', quote_ident(n.nspname),
            format('functions of a shard that is not in instaid.shards: %s',
                   string_agg(format('%I(%s)', p.proname, oidvectortypes(p.proargtypes)), ', ')),
-           'If they say what instaid.create_shard() makes them say, give next_id(), next_ids() and'
-           ' their type to one role. Otherwise let its tables use another shard, and drop what is'
-           ' left.'
+           '-- If they say what instaid.create_shard() makes them say, give next_id(), next_ids()'
+           ' and their type to one role. Otherwise let its tables use another shard, and drop what'
+           ' is left.'
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE n.nspname !~ '^(pg_|instaid)'
       AND n.oid NOT IN (SELECT s.schema FROM shard AS s)
@@ -88,16 +115,16 @@ CREATE OR REPLACE VIEW instaid._edition_findings (code, severity, object, proble
     SELECT 'lost_shard', 'error', quote_ident(n.nspname),
            'its type id_sequence is left of a shard: next_id() was dropped, and defaults with it',
            format('DROP DOMAIN %I.id_sequence; -- If its tables need IDs, call'
-                  ' instaid.create_shard() with their shard ID, and instaid.adopt_column() for'
-                  ' each.', n.nspname)
+                  ' instaid.create_shard() with their shard ID, and instaid_adopt.adopt_column()'
+                  ' for each.', n.nspname)
     FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
     WHERE t.typname = 'id_sequence' AND t.typbasetype = 'regclass'::regtype
       AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
                       AND d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid)
     UNION ALL
     SELECT 'no_lock', 'error', s.name, 'its owner has no id_sequence_lock: next_id() fails',
-           format('Let the owner of the shard run: CREATE VIEW %I.id_sequence_lock AS SELECT 1 AS'
-                  ' lock;', n.nspname)
+           format('CREATE VIEW %I.id_sequence_lock AS SELECT 1 AS lock; -- As the owner of the'
+                  ' shard.', n.nspname)
     FROM shard AS s JOIN pg_class AS c ON c.oid = s.sequence
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE NOT EXISTS (SELECT FROM pg_class AS k WHERE k.relname = 'id_sequence_lock'

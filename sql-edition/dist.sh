@@ -21,8 +21,8 @@ set_setting()
 	echo "    pg_catalog.current_setting('$2'), true); END \$\$;"
 }
 
-# All files of all.sql, without psql's commands.  Statements after it in its transaction are to
-# find the names that they found before.
+# text FILE: the file, all.sql or adopting.sql, with those that it includes, without psql's
+# commands.  Statements after it in its transaction are to find the names that they found before.
 text()
 {
 	set_setting instaid_files.search_path search_path
@@ -30,31 +30,38 @@ text()
 		sub text
 		{
 			local (@ARGV, $/) = "sql-edition/$_[0]";
-			return <> =~ s{^\\ir (\S+)\n}{text($1)}mger;
+			return <> =~ s{^(?:BEGIN|COMMIT);\n}{}mgr =~ s{^\\ir (\S+)\n}{text($1)}mger
+			  =~ s{^\\.*\n}{}mgr;
 		}
-		print text($_) for @ARGV' $(sed -n 's/^\\ir //p' sql-edition/all.sql)
+		print text($_) for @ARGV' "$1"
 	set_setting search_path instaid_files.search_path
 }
 
+# forms NAME FILE COMMENT REQUIRES: the one text, and the statement for pg_tle
+forms()
 {
-	echo "/* instaid $release, SQL edition: send this as one string, or run it by psql -1 -f */"
-	echo
-	text
-} >"$directory/instaid-$version.sql"
+	{
+		echo "/* $1 $release, SQL edition: send this as one string, or run it by psql -1 -f */"
+		echo
+		text "$2"
+	} >"$directory/$1-$version.sql"
+	# the delimiter must not be in the script
+	if text "$2" | grep -q '\$_pgtle_\$'; then
+		echo 'the script has $_pgtle_$' >&2
+		exit 1
+	fi
+	{
+		echo "SELECT pgtle.install_extension('$1', '$version', '$3',"
+		printf '$_pgtle_$\n'
+		text "$2"
+		printf '$_pgtle_$%s);\n' "$4"
+	} >"$directory/$1-$version-pg_tle.sql"
+}
 
-# the delimiter must not be in the script
-if text | grep -q '\$_pgtle_\$'; then
-	echo 'the script has $_pgtle_$' >&2
-	exit 1
-fi
-{
-	echo "SELECT pgtle.install_extension('instaid', '$version', '$comment',"
-	printf '$_pgtle_$\n'
-	text
-	printf '$_pgtle_$);\n'
-} >"$directory/instaid-$version-pg_tle.sql"
+forms instaid all.sql "$comment" ''
+forms instaid_adopt adopting.sql 'adopting what exists: instaid, SQL edition' ", '{instaid}'"
 
-text >"$directory/dbdev/instaid/instaid--$release.sql"
+text all.sql >"$directory/dbdev/instaid/instaid--$release.sql"
 cat >"$directory/dbdev/instaid/instaid.control" <<-END
 	default_version = '$release'
 	comment = '$comment'

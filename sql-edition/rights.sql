@@ -19,5 +19,6 @@ BEGIN
                           ('type', 'TYPE', 'USAGE'))
                   AS k (type, kind, public_right) ON k.type = o.type
         WHERE d.refclassid = 'pg_namespace'::regclass AND (d.objid = ANY (known)) IS NOT TRUE
-          AND d.refobjid IN ('instaid'::regnamespace, 'instaid_sql'::regnamespace));
+          AND d.refobjid IN (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname IN (
+                                 'instaid', 'instaid_sql', 'instaid_adopt')));
 END $$;

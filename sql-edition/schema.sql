@@ -84,7 +84,14 @@ BEGIN
         SELECT s.name FROM unnest('{instaid,instaid_sql}'::text[]) AS s (name)
         WHERE to_regnamespace(s.name) IS NULL
     LOOP
-        EXECUTE format('CREATE SCHEMA %s', part.name);
+        BEGIN
+            EXECUTE format('CREATE SCHEMA %s', part.name);
+        EXCEPTION WHEN unique_violation THEN
+            RAISE object_in_use USING
+                MESSAGE = format('another session has just created schema %s', part.name),
+                DETAIL = 'It can have installed the SQL edition of instaid at the same time.',
+                HINT = 'Run this file again: it updates what is there.';
+        END;
         -- Default privileges must not let another role create a function here: next_id() would
         -- call it with the rights of its owner.
         EXECUTE (

@@ -471,6 +471,69 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION instaid.thaw_shard(text) IS 'let a frozen shard issue IDs again';
 
+-- Write another shard ID into the sequences and the functions of a shard.
+-- A call that waits for this ends in _elsewhere(), unless the sequence has come to the room of the
+-- old shard.  So each transaction gives a shard one number, and not the one whose room ends there.
+CREATE OR REPLACE FUNCTION instaid._change_shard_id(
+    declaration oid, sequence regclass, shard_id integer) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    renumbered CONSTANT text := current_setting('instaid_files.renumbered', true);
+    written xid;
+    schema_name text;
+    shard record;
+    behind bigint;
+    part record;
+    ms bigint;
+    is_frozen boolean;
+BEGIN
+    SELECT n.nspname, p.xmin INTO schema_name, written
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = declaration;
+    shard := instaid._lock_shard(schema_name, 'renumber_shard');
+    IF declaration = ANY (string_to_array(renumbered, ' ')::oid[])
+       OR written IS DISTINCT FROM (SELECT p.xmin FROM pg_proc AS p WHERE p.oid = declaration) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('shard %I was just renumbered, or updated', schema_name),
+            DETAIL = format('It is shard %s. A transaction can give it one number.',
+                            shard.shard_id),
+            HINT = 'Commit, and repeat the call when the transactions that are open now have'
+                   ' ended.';
+    END IF;
+    -- Sessions can run past the room of the new number: this many, with one value each.
+    behind := (shard.shard_id - shard_id)::bigint << instaid_sql._sequence_bits()
+              & instaid_sql._low_bits();
+    IF behind <= instaid_sql._max_sequence() + (
+           SELECT sum(s.setting::integer) FROM pg_settings AS s
+           WHERE s.name IN ('max_connections', 'max_wal_senders', 'max_worker_processes')) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('shard ID %s is just before %s', shard_id, shard.shard_id),
+            DETAIL = 'A call that began before could still take an ID of the old shard.',
+            HINT = format('Give the shard another ID first, and %s when the transactions that are'
+                          ' open now have ended.', shard_id);
+    END IF;
+    FOR part IN
+        SELECT q.*, s AS name FROM instaid._shard_sequences(schema_name) AS s
+               JOIN pg_sequence AS q ON q.seqrelid = s
+    LOOP
+        -- This lock waits for all transactions that have taken IDs, and keeps others out
+        -- until this transaction commits.
+        EXECUTE format('ALTER SEQUENCE %s CACHE 1', part.name);
+        is_frozen := part.seqmax < (shard.options).maximum_value;
+        ms := LEAST((instaid_sql._last_or_ahead(part.name, instaid_sql._clock(shard.options))
+                     >> instaid_sql._ms_shift()) + 1, instaid_sql._last_ms());
+        EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s RESTART', part.name,
+                       instaid_sql._last_in_ms(CASE WHEN is_frozen THEN ms
+                                                    ELSE instaid_sql._last_ms() END, shard_id));
+        PERFORM setval(part.name, instaid_sql._last_in_ms(ms, shard_id));
+    END LOOP;
+    PERFORM instaid_sql._declare(schema_name, shard_id, (shard.options).minimum_value, sequence,
+                                 or_replace => true);
+    PERFORM set_config('instaid_files.renumbered', concat_ws(' ', NULLIF(renumbered, ''),
+                                                             declaration), true);
+END $$;
+
+\ir ../common/renumbering.sql
+
 -- Make a shard of the extension, which instaid-move has restored, a shard of this edition.  What
 -- is there in place of its functions cannot be called, but tells what they were, and who used
 -- them.

@@ -267,12 +267,9 @@ DROP OWNED BY regress_stranger CASCADE;
 DROP ROLE regress_stranger;
 DROP SCHEMA regress_bare CASCADE;
 
--- Citus refuses to alter its sequences unless citus.enable_ddl_propagation is off.  It must be on
--- for functions, so that workers do not keep the old one.
+-- Citus refuses to alter its sequences unless citus.enable_ddl_propagation is off
 CREATE SCHEMA regress_citus;
-CREATE SEQUENCE regress_citus.table_id_seq;
-CREATE FUNCTION regress_citus.next_id() RETURNS bigint LANGUAGE sql AS
-    $$SELECT instaid.make_id(clock_timestamp(), 62, nextval('regress_citus.table_id_seq'))$$;
+SELECT instaid.create_shard('regress_citus', 62);
 CREATE FUNCTION regress_citus.note() RETURNS event_trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE WARNING '% with propagation %', tg_tag, current_setting('citus.enable_ddl_propagation');
@@ -280,7 +277,6 @@ END $$;
 CREATE EVENT TRIGGER regress_citus ON ddl_command_start EXECUTE FUNCTION regress_citus.note();
 SET citus.enable_ddl_propagation = on;
 BEGIN;
-SELECT instaid.adopt_shard('regress_citus', 62);
 SELECT instaid.freeze_shard('regress_citus');
 SELECT instaid.thaw_shard('regress_citus');
 SHOW citus.enable_ddl_propagation;

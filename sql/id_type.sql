@@ -12,7 +12,7 @@ SELECT v::instaid.id FROM unnest(ARRAY['0', ' 4001511883701836730 ', '-922337203
 SELECT try($$SELECT '9223372036854775808'::instaid.id$$);
 SELECT try($$SELECT 'DeIOdt4jVu6'::instaid.id$$);
 SELECT try($$SELECT ''::instaid.id$$);
-SELECT instaid.id_send(4001511883701836730) = int8send(4001511883701836730) AS same;
+SELECT instaid.id_send(4001511883701836730::instaid.id) = int8send(4001511883701836730) AS same;
 
 -- a shard's next_id() as the default, constants of every kind, and the other functions
 INSERT INTO typed.photos (caption) VALUES ('made');
@@ -50,18 +50,48 @@ SELECT pg_typeof(COALESCE(id, 0)) AS integer, pg_typeof(COALESCE(id, 40015118837
     pg_typeof(greatest(id, 0)) AS greatest, pg_typeof(lag(id) OVER ()) AS lag, pg_typeof(max(id) OVER ()) AS max,
     pg_typeof(id + 1) AS sum, pg_typeof(id & 1023::bigint) AS masked
 FROM typed.photos LIMIT 1 \gx
--- what the reference says loses the type, and where the first of two types decides
-CREATE VIEW typed.both_types AS SELECT id, 7::bigint AS b FROM typed.photos;
-SELECT pg_typeof(min(id)) AS min, pg_typeof(max(id)) AS max, pg_typeof(max(id)::instaid.id) AS cast FROM typed.photos;
-SELECT pg_typeof(NULLIF(id, 0)) AS nullif, pg_typeof(generate_series(id, id)) AS series, pg_typeof(abs(id)) AS abs,
-    pg_typeof(COALESCE(id, b)) AS first, pg_typeof(COALESCE(b, id)) AS second, pg_typeof(GREATEST(b, id)) AS greatest,
-    pg_typeof(ARRAY[b, id]) AS array, pg_typeof(CASE WHEN b > 0 THEN id ELSE b END) AS case,
-    pg_typeof(CASE WHEN b > 0 THEN b ELSE id END) AS else,
-    (SELECT pg_typeof(id) FROM (SELECT b UNION ALL SELECT id) AS u (id) LIMIT 1) AS union,
-    (SELECT pg_typeof(id) FROM (SELECT id UNION ALL SELECT b) AS u LIMIT 1) AS id_union,
-    (SELECT pg_typeof(id) FROM (VALUES (b), (id)) AS v (id) LIMIT 1) AS values,
-    (SELECT pg_typeof(id) FROM (VALUES (5::bigint)) AS v (id) JOIN (VALUES (5::instaid.id)) AS w (id) USING (id)) AS using
-FROM typed.both_types LIMIT 1 \gx
+-- A bigint becomes an instaid.id by assignment only.  What is mixed with bigint is a bigint,
+-- whichever stands first, and so is what is computed.  An integer gives way.
+CREATE VIEW typed.both_types AS
+    SELECT id, 7::bigint AS b, ARRAY[id] AS ids, ARRAY[7::bigint] AS bs FROM typed.photos;
+CREATE FUNCTION type_of(expression text) RETURNS regtype LANGUAGE plpgsql AS $$
+DECLARE type regtype;
+BEGIN
+    EXECUTE format('SELECT pg_typeof(%s) FROM typed.both_types LIMIT 1', expression) INTO type;
+    RETURN type;
+END $$;
+SELECT format(e, 'id', 'b') AS expression, type_of(format(e, 'id', 'b')) AS type,
+    type_of(format(e, 'b', 'id')) AS reversed
+FROM unnest(ARRAY['COALESCE(%s, %s)', 'GREATEST(%s, %s)', 'CASE WHEN b > 0 THEN %s ELSE %s END',
+    '(ARRAY[%s, %s])[1]', 'COALESCE(0, %s, %s)', 'COALESCE(%s, 0, %s)', 'NULLIF(%s, %s)', '%s + %s',
+    'lag(%s, 1, %s) OVER ()', '(%1$ss || %2$ss)[1]', '(%1$ss || %2$s)[1]', '(%1$s || %2$ss)[1]',
+    '(SELECT u FROM (SELECT %s UNION ALL SELECT %s) AS u (u) LIMIT 1)',
+    '(SELECT u FROM (SELECT %s INTERSECT SELECT %s) AS u (u))',
+    '(SELECT v FROM (VALUES (%s), (%s)) AS v (v) LIMIT 1)',
+    '(SELECT v FROM (VALUES (%s)) AS v (v) JOIN (VALUES (%s)) AS w (v) USING (v))']) AS e;
+SELECT e AS expression, type_of(e) AS type
+FROM unnest(ARRAY['COALESCE(id, 0)', 'COALESCE(0, id)', 'COALESCE(1::smallint, id)', 'ids || 5',
+    'min(id) OVER ()', 'max(id) OVER ()', 'max(id) OVER ()::instaid.id', '(array_agg(id) OVER ())[1]',
+    'sum(id) OVER ()', 'generate_series(id, id)', 'abs(id)']) AS e;
+-- to JSON likewise
+SELECT to_json(COALESCE(id, b)) AS json, to_json(COALESCE(b, id)) AS reversed
+FROM typed.both_types LIMIT 1;
+-- assignment: INSERT, UPDATE, COPY, a default, a generated column, and what functions return
+CREATE TABLE typed.assigned (id instaid.id DEFAULT 4001511883701836730, ids instaid.id[],
+    n instaid.id GENERATED ALWAYS AS (4001511883701836730 + 1) STORED);
+INSERT INTO typed.assigned (id, ids) SELECT b, bs FROM typed.both_types LIMIT 1;
+INSERT INTO typed.assigned VALUES (DEFAULT, ARRAY[4001511883701836730]);
+UPDATE typed.assigned SET id = id + 1::bigint, ids = ids || 9::bigint RETURNING id, ids, n;
+COPY typed.assigned (id, ids) FROM stdin;
+4001511883701836730	{1,2}
+\.
+COPY (SELECT id, ids FROM typed.assigned ORDER BY id) TO stdout;
+CREATE FUNCTION typed.sql_id() RETURNS instaid.id LANGUAGE sql RETURN 7::bigint;
+CREATE FUNCTION typed.plpgsql_id() RETURNS instaid.id LANGUAGE plpgsql AS
+$$ DECLARE x instaid.id := 5::bigint; BEGIN x := x + 1; RETURN x::bigint + 1; END $$;
+SELECT typed.sql_id() = typed.plpgsql_id() AS same;
+-- an argument is no assignment
+SELECT try($$SELECT instaid.id_send(4001511883701836730)$$);
 -- Why max(id) is a bigint: an aggregate would need a sort operator of instaid.id for the index.
 SELECT try($$CREATE AGGREGATE typed.max(instaid.id) (SFUNC = pg_catalog.int8larger, STYPE = bigint,
     SORTOP = OPERATOR(pg_catalog.>))$$);
@@ -142,8 +172,16 @@ SELECT plan('SELECT max(id), min(id) FROM typed.ids', 'Scan Backward using ids_p
 SELECT plan('SELECT max(id)::instaid.id FROM typed.ids', 'Limit', 'Scan Backward using ids_pkey');
 SELECT plan('SELECT * FROM typed.ids ORDER BY id LIMIT 3', 'Index Scan using ids_pkey');
 SELECT plan('SELECT * FROM typed.ids ORDER BY id DESC LIMIT 3', 'Index Scan Backward using ids_pkey');
+-- a parameter of a driver, without a type or as bigint, also in a plan that knows no value
 PREPARE by_id AS SELECT * FROM typed.ids WHERE id = $1;
 SELECT plan('EXECUTE by_id (5)', 'ids_pkey');
+PREPARE by_bigint (bigint) AS SELECT * FROM typed.ids WHERE id = $1;
+SELECT plan('EXECUTE by_bigint (5)', 'ids_pkey', 'Index Cond', '^(?!.*Filter)');
+PREPARE by_bigints (bigint[]) AS SELECT * FROM typed.ids WHERE id = ANY ($1);
+SET plan_cache_mode = force_generic_plan;
+SELECT plan('EXECUTE by_bigint (5)', 'ids_pkey', 'Index Cond: ..id.::bigint = .1', '^(?!.*Filter)');
+SELECT plan('EXECUTE by_bigints (''{5,6}'')', 'ids_pkey', 'Index Cond: ..id.::bigint = ANY', '^(?!.*Filter)');
+RESET plan_cache_mode;
 
 -- joins with bigint use the index of either table, a hash, or a merge without a sort
 SELECT plan('SELECT * FROM typed.ids AS i JOIN typed.bigints AS b ON i.id = b.id WHERE i.hashed = 5', 'bigints_pkey');
@@ -190,6 +228,6 @@ SELECT count(*) FROM (TABLE files INTERSECT TABLE files_before) AS same;
 
 DROP VIEW files;
 DROP TABLE files_before;
-DROP FUNCTION plan;
+DROP FUNCTION plan, type_of;
 SET client_min_messages = warning;
 DROP SCHEMA typed CASCADE;

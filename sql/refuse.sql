@@ -126,3 +126,11 @@ RESET client_min_messages;
 
 SET client_min_messages = warning;
 DROP SCHEMA regress_r, regress_unused CASCADE;
+
+-- when no shard ID is free, the HINT names none
+BEGIN;
+SELECT instaid.create_shard('refuse_5', 5);
+CREATE OR REPLACE FUNCTION instaid._free_shard_id(from_top boolean) RETURNS integer
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED RETURN NULL::integer;
+SELECT try($$SELECT instaid.create_shard('refuse_6', 5)$$);
+ROLLBACK;

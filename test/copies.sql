@@ -10,10 +10,12 @@
 --	         has a column id, which has the ID, and a column n
 --	later:   tables that get their first rows after the adoption
 --	call:    expressions that make IDs besides
---	app:     a table that the role app can insert into, before and afterwards
+--	app:     a table that the role app can insert into, or statements that it can run, before and
+--	         afterwards
 --	cure:    which statements of the cures to run, as a pattern, if it is not the first case; - if
 --	         the function must be written anew
 --	keeps:   codes of warnings of audit() that stay
+--	cured:   the shard that the cures make, as for "adopted"
 --
 -- :owner owns the database and the shape, and :superuser is a superuser.
 
@@ -897,8 +899,9 @@ $$ LANGUAGE plpgsql;
 CREATE TABLE noetl.jobs (id bigint PRIMARY KEY DEFAULT noetl.snowflake_id(), n integer);
 
 ---- shard_of_setting
--- the number is a setting of the database
--- adopted: schema public shard 27 epoch 1577836800000
+-- the number is a setting of the database: another session could have another one
+-- refused: session.*current_setting
+-- cured: schema public shard 27 epoch 1577836800000
 -- call: next_id()
 \connect - :superuser
 ALTER DATABASE :"DBNAME" SET app.shard = '27';
@@ -1965,3 +1968,237 @@ BEGIN
 END $$;
 CREATE TABLE a.photos (id bigint PRIMARY KEY DEFAULT a.next_id(), n integer);
 CREATE TABLE b.photos (id bigint PRIMARY KEY DEFAULT b.next_id(), n integer);
+
+---- sequence_set_to_an_id
+-- as scripts do after a restore, which the published function does not mind
+-- adopted: schema insta5 shard 5 epoch 1314220021721
+-- insert: insta5.photos
+CREATE SCHEMA insta5;
+CREATE SEQUENCE insta5.table_id_seq;
+CREATE FUNCTION insta5.next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23
+        | (5 << 10) | (nextval('insta5.table_id_seq') % 1024);
+END $$;
+CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
+INSERT INTO insta5.photos DEFAULT VALUES;
+SELECT setval('insta5.table_id_seq', max(id)) FROM insta5.photos;
+
+---- sequence_ahead
+-- a value that would be a time of 2031, and the sequence starts even later
+-- adopted: schema public shard 5 epoch 1314220021721
+CREATE SEQUENCE table_id_seq START 4035636552913653763;
+CREATE FUNCTION next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23
+        | (5 << 10) | (nextval('table_id_seq') % 1024);
+END $$;
+CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), n integer);
+SELECT setval('table_id_seq', 2000000000000000);
+
+---- setting_of_clients
+-- the number is a setting that only the clients have
+-- refused: session.*current_setting.*21
+-- cured: schema insta21 shard 21 epoch 1577836800000
+-- insert: insta21.photos
+CREATE SCHEMA insta21;
+CREATE SEQUENCE insta21.ticks;
+CREATE FUNCTION insta21.next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    number int := COALESCE(NULLIF(current_setting('app.shard', true), '')::int, 0);
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1577836800000) << 23
+        | (number << 10) | (nextval('insta21.ticks') % 1024);
+END $$;
+CREATE TABLE insta21.photos (id bigint PRIMARY KEY DEFAULT insta21.next_id(), n integer);
+SET app.shard = 21;
+
+---- setting_of_clients_in_a_trigger
+-- the same, and a trigger of a table without a default asks a function for the number
+-- refused: session.*current_setting.*21
+-- cured: schema insta21 shard 21 epoch 1577836800000
+-- insert: insta21.photos
+CREATE SCHEMA insta21;
+CREATE SEQUENCE insta21.ticks;
+CREATE FUNCTION insta21.number() RETURNS int LANGUAGE sql STABLE AS $$
+    SELECT COALESCE(NULLIF(current_setting('app.shard', true), '')::int, 0) $$;
+CREATE FUNCTION insta21.next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1577836800000) << 23
+        | (insta21.number() << 10) | (nextval('insta21.ticks') % 1024);
+END $$;
+CREATE FUNCTION insta21.fill() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.id := COALESCE(NEW.id, insta21.next_id());
+    RETURN NEW;
+END $$;
+CREATE TABLE insta21.photos (id bigint PRIMARY KEY, n integer);
+CREATE TRIGGER fill BEFORE INSERT ON insta21.photos FOR EACH ROW EXECUTE FUNCTION insta21.fill();
+SET app.shard = 21;
+
+---- number_of_role
+-- the number is that of the role
+-- refused: session.*current_user.*3
+-- cured: schema public shard 3 epoch 1577836800000
+CREATE SEQUENCE ticks;
+CREATE FUNCTION next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    number int := length(current_user);
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1577836800000) << 23
+        | (number << 10) | (nextval('ticks') % 1024);
+END $$;
+CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), n integer);
+
+---- number_of_schema
+-- the number is in the name of the schema, which clients have in their search_path
+-- refused: session.*current_schema.*18
+-- cured: schema user18 shard 18 epoch 1420070400000
+-- insert: user18.photos
+CREATE SCHEMA user18;
+CREATE SEQUENCE user18.id_seq;
+CREATE FUNCTION user18.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
+DECLARE
+    number int := regexp_replace(current_schema(), '\D', '', 'g')::int;
+BEGIN
+    result := (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1420070400000) << 23
+        | (number << 10) | (nextval('id_seq') % 1024);
+END $$;
+SET search_path = user18;
+CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), n integer);
+
+---- changed_number
+-- a trigger calls it, and the text was changed after the rows were made
+-- refused: shard 4.*the newest rows: 6
+-- cured: schema public shard 6 epoch 1577836800000
+-- insert: -
+CREATE SEQUENCE ticks;
+CREATE FUNCTION next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1577836800000) << 23
+        | (6 << 10) | (nextval('ticks') % 1024);
+END $$;
+CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.id := next_id();
+    RETURN NEW;
+END $$;
+CREATE TABLE photos (id bigint PRIMARY KEY, n integer);
+CREATE TRIGGER fill BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION fill();
+INSERT INTO photos (n) VALUES (1), (2);
+CREATE OR REPLACE FUNCTION next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1577836800000) << 23
+        | (4 << 10) | (nextval('ticks') % 1024);
+END $$;
+
+---- callers_of_each_kind
+-- another layout; clients call it, and a trigger, a domain and another function
+-- refused: layout
+-- insert: a.by_trigger a.by_domain a.by_function
+-- call: a.flake()
+-- app: INSERT INTO a.by_call VALUES (a.flake(), 1); INSERT INTO a.by_trigger (n) VALUES (1); INSERT INTO a.by_domain (n) VALUES (1); INSERT INTO a.by_function (n) VALUES (1)
+CREATE SCHEMA a;
+CREATE SEQUENCE a.ticks;
+CREATE FUNCTION a.flake() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1577836800000) << 22
+        | (1 << 12) | (nextval('a.ticks') % 4096);
+END $$;
+CREATE FUNCTION a.fill() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.id := a.flake();
+    RETURN NEW;
+END $$;
+CREATE FUNCTION a.wrapped() RETURNS bigint LANGUAGE sql AS $$ SELECT a.flake() $$;
+CREATE DOMAIN a.key AS bigint DEFAULT a.flake();
+CREATE TABLE a.by_call (id bigint PRIMARY KEY, n integer);
+CREATE TABLE a.by_trigger (id bigint PRIMARY KEY, n integer);
+CREATE TRIGGER fill BEFORE INSERT ON a.by_trigger FOR EACH ROW EXECUTE FUNCTION a.fill();
+CREATE TABLE a.by_domain (id a.key PRIMARY KEY, n integer);
+CREATE TABLE a.by_function (id bigint PRIMARY KEY DEFAULT a.wrapped(), n integer);
+GRANT USAGE ON SCHEMA a TO app;
+GRANT USAGE ON SEQUENCE a.ticks TO app;
+GRANT INSERT ON ALL TABLES IN SCHEMA a TO app;
+
+---- called_with_arguments
+-- the published layout with arguments, which clients pass
+-- refused: argument
+-- cured: schema public shard 7 epoch 1321009887123
+-- insert: -
+-- app: INSERT INTO polls VALUES (sharded_id('polls_id_seq', 7), 1)
+CREATE SEQUENCE polls_id_seq;
+CREATE FUNCTION sharded_id(varchar, int, OUT result bigint) LANGUAGE plpgsql AS $$
+DECLARE
+    name ALIAS FOR $1;
+    number ALIAS FOR $2;
+BEGIN
+    result := (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1321009887123) << 23
+        | (number << 10) | (nextval(name::regclass) % 1024);
+END $$;
+CREATE TABLE polls (id bigint PRIMARY KEY, n integer);
+INSERT INTO polls SELECT sharded_id('polls_id_seq', 7), n FROM generate_series(1, 10) AS n;
+GRANT USAGE ON SEQUENCE polls_id_seq TO app;
+GRANT INSERT ON polls TO app;
+
+---- sequence_argument_of_another_epoch
+-- the name of the sequence is an argument; number and epoch stay
+-- refused: argument
+-- cured: schema public shard 5 epoch 1581692400000
+CREATE SEQUENCE photos_id_seq;
+CREATE FUNCTION public.next_id(seq text, OUT result bigint) LANGUAGE plpgsql AS $$
+BEGIN
+    result := (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1581692400000) << 23
+        | (5 << 10) | (nextval(seq) % 1024);
+END $$;
+CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id('photos_id_seq'), n integer);
+
+---- as_text_of_another_epoch
+-- the published layout as a text; number and epoch stay
+-- refused: character varying
+-- cured: schema public shard 6 epoch 1581692400000
+CREATE SEQUENCE ticks;
+CREATE FUNCTION text_id(OUT result varchar) LANGUAGE plpgsql AS $$
+BEGIN
+    result := (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1581692400000) << 23
+        | (6 << 10) | (nextval('ticks') % 1024);
+END $$;
+CREATE TABLE photos (id varchar PRIMARY KEY DEFAULT text_id(), n integer);
+
+---- above_the_default_epoch
+-- IDs above those of today, of a trigger that passes an argument: the epoch must be earlier
+-- refused: argument
+-- insert: k.photos
+CREATE SCHEMA k;
+CREATE SEQUENCE k.ticks;
+CREATE FUNCTION k.snowflake_id(machine integer) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN ((floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1609459200) << 22)
+        | (machine << 12) | (nextval('k.ticks') % 4096);
+END $$;
+CREATE FUNCTION k.fill() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.id := k.snowflake_id(1);
+    RETURN NEW;
+END $$;
+CREATE TABLE k.photos (id bigint PRIMARY KEY, n integer);
+CREATE TRIGGER fill BEFORE INSERT ON k.photos FOR EACH ROW EXECUTE FUNCTION k.fill();
+
+---- one_number_of_schemas
+-- a migration that ran for each tenant, with one number
+-- adopted: schema a shard 1 epoch 1546300800000
+-- refused: taken by schema a
+-- cure: 819
+-- insert: a.photos b.photos c.photos
+CREATE SCHEMA a;
+CREATE SCHEMA b;
+CREATE SCHEMA c;
+SELECT format($f$
+    CREATE SEQUENCE %1$s.ticks;
+    CREATE FUNCTION %1$s.next_id() RETURNS bigint LANGUAGE plpgsql AS $b$
+    BEGIN
+        RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1546300800000) << 23
+            | (1 << 10) | (nextval('%1$s.ticks') %% 1024);
+    END $b$;
+    CREATE TABLE %1$s.photos (id bigint PRIMARY KEY DEFAULT %1$s.next_id(), n integer)$f$, s)
+FROM unnest('{a,b,c}'::text[]) AS s \gexec

@@ -73,8 +73,10 @@ no_pgxs()
 without_built()
 (
 	mkdir -p "$work/tree/test/lib" "$work/tree/src" && cd "$work/tree" && cp "$run" test/lib/ &&
-		touch src/common.o src/common.bc src/exports.list instaid.so instaid-move src/common.c &&
-		echo '[ "$(find src inst* -type f)" = src/common.c ]' >script &&
+		mkdir tickets move &&
+		touch src/fields.o src/fields.bc src/exports.list instaid.so tickets/common.o \
+			tickets/instaid_tickets.so move/instaid-move src/fields.c &&
+		echo '[ "$(find src inst* tickets move -type f)" = src/fields.c ]' >script &&
 		env PG_CONFIG="$real" test/lib/run "$work/tree/script"
 )
 

@@ -17,7 +17,6 @@ GRANT USAGE ON SCHEMA insta5 TO app;
 GRANT INSERT, SELECT ON insta5.photos TO app;
 
 ---- adopting_1
-CREATE EXTENSION instaid;
 \set schema insta7
 \set shard_id 7
 \i test/lib/published.sql
@@ -85,12 +84,9 @@ CREATE EXTENSION instaid;
 SELECT instaid.create_shard('insta5', 5);
 CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), caption text);
 INSERT INTO insta5.photos (caption) VALUES ('breakfast'), ('sunset');
-SELECT instaid.create_ticket('invoices');
-SELECT instaid.create_ticket('orders', data_type => 'integer');
-SELECT instaid.create_ticket('tables', data_type => 'smallint');
-SELECT instaid.create_ticket('seats');
-SELECT instaid.guard_ticket('seats', 9000);
-SELECT instaid.next_ticket(name) FROM instaid.tickets, generate_series(1, 3) WHERE name <> 'tables';
+CREATE EXTENSION instaid_tickets;
+CREATE SEQUENCE invoices;
+SELECT instaid_tickets.next('invoices') FROM generate_series(1, 3);
 
 ---- backup_2
 CREATE ROLE installer;
@@ -98,11 +94,9 @@ CREATE ROLE new_owner;
 
 ---- backup_3
 INSERT INTO insta5.photos (caption) VALUES ('during the migration');
-SELECT instaid.next_ticket('invoices');
+SELECT instaid_tickets.next('invoices');
 SELECT instaid.create_shard('insta6', 6);
 SELECT insta6.next_id();
-SELECT instaid.create_ticket('refunds');
-SELECT instaid.next_ticket('refunds');
 
 ---- clients_1
 CREATE EXTENSION instaid;
@@ -203,23 +197,23 @@ SELECT instaid.create_shard('insta5', 5);
 CREATE EXTENSION instaid;
 
 ---- reference_tickets_1
-CREATE EXTENSION instaid;
+CREATE EXTENSION instaid_tickets;
 
 ---- tickets_1
-CREATE EXTENSION instaid;
+CREATE EXTENSION instaid_tickets;
 
 ---- tickets_2
-CREATE EXTENSION instaid;
+CREATE EXTENSION instaid_tickets;
 CREATE TABLE albums AS SELECT generate_series(1, 10) AS id;
 
 ---- tickets_3
-CREATE EXTENSION instaid;
+CREATE EXTENSION instaid_tickets;
 
 ---- tickets_4
-CREATE EXTENSION instaid;
+CREATE EXTENSION instaid_tickets;
 
 ---- tickets_5
-CREATE EXTENSION instaid;
+CREATE EXTENSION instaid_tickets;
 
 ---- monitoring_1
 CREATE EXTENSION instaid;
@@ -229,3 +223,6 @@ SELECT instaid.create_shard('insta6', 6);
 CREATE TABLE insta6.photos (id bigint PRIMARY KEY DEFAULT insta6.next_id());
 INSERT INTO insta6.photos DEFAULT VALUES;
 DROP SEQUENCE insta6.table_id_seq CASCADE;
+
+---- reference_adopt
+SELECT instaid.create_shard('insta5', 5);

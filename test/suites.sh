@@ -17,9 +17,9 @@ all="run build lint model fuzz regress isolation tickets/regress tickets/isolati
 # "full" is what "make test-matrix FULL=1" runs on one version.
 full="$all elsewhere"
 # These sets are not in "all", either.  They need programs of others: each file
-# test/cluster/*.pl and each folder of test/clients with a file "trial" is a suite.
+# test/cluster/*.pl and each folder of clients/ with a file "trial" is a suite.
 cluster=$(cd test && ls cluster/*.pl 2>/dev/null | sed 's/\.pl$//')
-clients=$(cd test && ls clients/*/trial | sed 's,/trial$,,')
+clients=$(ls clients/*/trial | sed 's,/trial$,,')
 # These clients are newer in Debian 13 and 14 than in 12, or only there.  Their trials know
 # each version.
 newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/sqlx
@@ -42,7 +42,7 @@ not_assert='run build lint model fuzz isolation pgtap bench 001_concurrency 002_
 	016_settings 019_many_shards 020_docs 026_install 027_dump 029_freeze 030_sql_edition_rules
 	031_sql_edition_storms 032_sql_edition_api 033_sql_edition_moves 034_sql_edition_install
 	036_plpgsql_check 037_copies 038_removing 039_partitioning 040_move 041_reference
-	042_move_dump 043_move_plan 044_move_storm'
+	042_move_dump 043_move_plan 044_move_storm 045_move_faults 048_doors'
 
 # all_but SUITE...: every other suite
 all_but()
@@ -76,7 +76,7 @@ suites_of()
 		test/t/*.pl) basename "$1" .pl ;;
 		test/cluster/*.pl) echo "$1" | sed 's,test/\(.*\)\.pl,\1,' ;;
 		test/*.sh) basename "$1" .sh ;;
-		test/clients/*) echo "${1%/}" | sed 's,test/,,' ;;
+		clients/*/*) echo "${1%/*}" ;;
 		*) echo "$1" ;;
 	esac
 }
@@ -108,7 +108,7 @@ file_of()
 		regress* | isolation* | tickets/* | adopt/* | pgtap*) echo /dev/null ;;
 		run | build | elsewhere | lint | model | fuzz | bench | memcheck) echo "test/$1.sh" ;;
 		cluster/*) echo "test/$1.pl" ;;
-		clients/*) echo "test/$1/trial" ;;
+		clients/*) echo "$1/trial" ;;
 		*) echo "test/t/$1.pl" ;;
 	esac
 }
@@ -134,7 +134,7 @@ packages_of()
 		pgtap*) echo 'libtap-parser-sourcehandler-pgtap-perl postgresql-@PG@-pgtap?' ;;
 		clients/*)
 			# a client that cannot be had is left out
-			packages_in test/clients/run $(find "test/$1" -type f) | sed 's/[^ ]\{1,\}/&?/g'
+			packages_in clients/run $(find "$1" -type f) | sed 's/[^ ]\{1,\}/&?/g'
 			;;
 		cluster/* | [0-9]*) packages_in test/lib/Clients.pm "$(file_of "$1")" ;;
 		*) packages_in "$(file_of "$1")" ;;
@@ -188,12 +188,15 @@ install()
 	PG_REGRESS=$pgxs/test/regress/pg_regress
 	TESTDIR=$PWD
 	TESTDATADIR=$SCRATCH/tap/data
-	TESTLOGDIR=$SCRATCH/log/tap
 	export PG_REGRESS TESTDIR TESTDATADIR TESTLOGDIR
 	# before PostgreSQL 17 the logs are always there
 	mkdir -p "$TESTLOGDIR" tmp_check
 	ln -s "$TESTLOGDIR" tmp_check/log
 }
+
+# A step of an isolation test that waits in vain for a lock fails after these seconds.
+PGISOLATIONTIMEOUT=${PGISOLATIONTIMEOUT:-60}
+export PGISOLATIONTIMEOUT
 
 # log_of SUITE: print the name of the file with its output
 log_of()
@@ -229,8 +232,9 @@ run_door()
 	name=$1
 	shift
 	keep "$name" make -s -C "$door" PG_CONFIG="$PG_CONFIG" installcheck "$@"
-	cat "$door/regression.diffs" "$door/output_iso/regression.diffs" >"$(log_of "$name").diffs" 2>/dev/null ||
-		[ -s "$(log_of "$name").diffs" ] || rm -f "$(log_of "$name").diffs"
+	diffs=$(log_of "$name").diffs
+	cat "$door/regression.diffs" "$door/output_iso/regression.diffs" >"$diffs" 2>/dev/null || :
+	[ -s "$diffs" ] || rm "$diffs"
 }
 
 # run_suite NAME: run the suite or the file of that name
@@ -260,9 +264,9 @@ run_suite()
 			psql -Xq -c 'CREATE DATABASE pgtap' 2>/dev/null || :
 			keep "$1" pg_prove -d pgtap --verbose test/pgtap/${file:-*}.sql
 			;;
-		clients) keep "$1" sh test/clients/run "$file" ;;
+		clients) keep "$1" sh clients/run "$file" ;;
 		cluster | [0-9]*)
-			keep "$1" prove --verbose -I "$pgxs/test/perl" -I test/lib "$(file_of "$1")"
+			keep "$1" prove --merge --verbose -I "$pgxs/test/perl" -I test/lib "$(file_of "$1")"
 			;;
 		memcheck) keep "$1" sh test/memcheck.sh ;;
 		*) keep "$1" env PG_CONFIG="$installed" sh "$(file_of "$1")" ;;
@@ -311,11 +315,28 @@ report()
 	passed=$((passed + ok))
 	failed=$((failed + bad))
 	echo "$ok passed, $bad failed ($seconds s)$(full_adds "$1")"
-	if [ "$bad" -ne 0 ]; then
-		failed_suites="$failed_suites $1"
-		tail -n 60 "$log"
-		[ ! -f "$log.diffs" ] || cat "$log.diffs"
-	fi
+	[ "$bad" -eq 0 ] || failed_suites="$failed_suites $1"
+}
+
+# show_failures SUITE: print what failed in it: the names of the failed tests with their
+# diagnostics, the diff of pg_regress, or what ended the suite.  Paths are those of the tree.
+show_failures()
+{
+	log=$(log_of "$1")
+	echo "== $1"
+	{
+		# "# TODO" marks a test that may fail
+		awk '/^not ok/ && !/# TODO/ { left = 20; found = 1 } /^ok / { left = 0 }
+			left-- > 0 && (/^not ok/ || /^#/) { print } END { exit !found }' "$log" ||
+			grep -E '\.\.\. FAILED' "$log" || {
+			# it died
+			[ ! -f "$TESTLOGDIR/regress_log_$1" ] || log=$TESTLOGDIR/regress_log_$1
+			grep -vE '^(### |# Running|# No postmaster|waiting for server|server st)' "$log" |
+				tail -n 30
+		}
+		[ ! -f "$log.diffs" ] || awk 'NR <= 200
+			END { if (NR > 200) print NR - 200 " more lines" }' "$log.diffs"
+	} | sed "s,$SCRATCH/src/,,g; s,$SCRATCH/log/,tmp_check/,g; s,$SCRATCH/,,g"
 }
 
 left_out_suites=
@@ -347,7 +368,8 @@ for word in ${SUITES:-all}; do
 			# they need a source tree that is not built yet
 			build | lint | elsewhere) alone="$alone $name" ;;
 			run | model | fuzz | bench) others="$others $name" ;;
-			regress* | isolation* | tickets/* | adopt/* | pgtap*) shared="$shared $name" private=yes ;;
+			regress* | isolation* | tickets/* | adopt/* | pgtap*)
+				shared="$shared $name" private=yes ;;
 			memcheck) memcheck=$name private=yes ;;
 			# they share servers
 			clients/*) trials="$trials $name" private=yes ;;
@@ -358,6 +380,7 @@ done
 [ "${1:-}" != packages ] || exit 0
 total=$(echo $alone $shared $memcheck $trials $others | wc -w)
 
+TESTLOGDIR=$SCRATCH/log/tap
 mkdir "$SCRATCH/log"
 began=$(date +%s)
 installed=$PG_CONFIG
@@ -411,10 +434,9 @@ done
 wait_for 1
 
 [ -z "$left_out_suites" ] || echo "$(echo "$left_out_suites" | wc -w) left out:$left_out_suites"
-# again, since a log of everything is often kept only from its end
+# at the end, which is what a log of everything is often kept of
 for name in $failed_suites; do
-	echo "== $name"
-	grep -E '^not ok|\.\.\. FAILED' "$(log_of "$name")" || tail -n 20 "$(log_of "$name")"
+	show_failures "$name"
 done
 echo "All of it took $(($(date +%s) - began)) s"
 echo "$passed passed, $failed failed"

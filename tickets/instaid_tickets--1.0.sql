@@ -101,8 +101,8 @@ DECLARE
     guard bigint;
 BEGIN
     PERFORM instaid_tickets._lock(ticket);
-    EXECUTE format('SELECT last_value FROM %s', ticket) INTO stands_at;
-    SELECT GREATEST(stands_at, start_value), maximum_value,
+    -- by OID: a name can be another's by now, since renaming a schema waits for no lock
+    SELECT GREATEST(pg_sequence_last_value(ticket), start_value), maximum_value,
            boundary >= CASE data_type WHEN 'smallint'::regtype THEN 32767
                                       WHEN 'integer'::regtype THEN 2147483647
                                       ELSE 9223372036854775807 END
@@ -192,42 +192,54 @@ CREATE FUNCTION instaid_tickets._is_preloaded() RETURNS boolean
 
 CREATE FUNCTION instaid_tickets._state(
     sequence regclass, OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean,
-    OUT fault text)
+    OUT fault text, OUT is_taken boolean)
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'instaid_tickets_state';
 
--- No catalog says that a sequence is a ticket.  It is one if something that depends on it also
--- calls next() or lease(), or if it counts for several servers.
+-- The sequences that something passes to next() or lease(), and whether its owner may call them.
+-- Anybody can create a default that names any sequence.
+CREATE VIEW instaid_tickets._uses AS
+    SELECT DISTINCT d.refobjid AS sequence
+    FROM pg_catalog.pg_depend AS f
+         JOIN pg_catalog.pg_depend AS d ON (d.classid, d.objid) = (f.classid, f.objid)
+                                       AND d.refclassid = 'pg_catalog.pg_class'::regclass
+         LEFT JOIN pg_catalog.pg_attrdef AS a
+                ON f.classid = 'pg_catalog.pg_attrdef'::regclass AND a.oid = f.objid
+         LEFT JOIN pg_catalog.pg_rewrite AS r
+                ON f.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = f.objid
+         LEFT JOIN pg_catalog.pg_proc AS p
+                ON f.classid = 'pg_catalog.pg_proc'::regclass AND p.oid = f.objid
+         LEFT JOIN pg_catalog.pg_class AS c ON c.oid IN (a.adrelid, r.ev_class)
+         JOIN pg_catalog.pg_sequence AS q ON q.seqrelid = d.refobjid
+    WHERE f.refclassid = 'pg_catalog.pg_proc'::regclass
+      AND f.refobjid IN ('instaid_tickets.next(regclass)'::regprocedure,
+                         'instaid_tickets.lease(regclass, bigint)'::regprocedure)
+      AND pg_catalog.has_sequence_privilege(COALESCE(c.relowner, p.proowner), q.seqrelid,
+                                            'USAGE, UPDATE');
+
+-- No catalog says that a sequence is a ticket.  It is one if something passes it to next() or
+-- lease(), if one of the two was the last to take a value of it, or if it counts for several
+-- servers.
 CREATE VIEW instaid_tickets.tickets AS
-    SELECT t.ticket, t.server, t.servers, t.step, t.last_value, t.values_left, t.off_stripe,
-           t.source, t.fault, t.is_used
-    FROM (SELECT q.seqrelid::regclass AS ticket,
-                 (CASE WHEN q.seqincrement > 0
-                       THEN mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement,
-                                q.seqincrement) + 1 END)::bigint AS server,
-                 CASE WHEN q.seqincrement > 0 THEN q.seqincrement END AS servers,
-                 q.seqcache AS step, s.last_value, s.values_left, s.off_stripe,
-                 NULL::name AS source, s.fault,
-                 EXISTS (
-                     SELECT FROM pg_catalog.pg_depend AS d JOIN pg_catalog.pg_depend AS f
-                            ON (f.classid, f.objid) = (d.classid, d.objid)
-                     WHERE d.refclassid = 'pg_catalog.pg_class'::regclass
-                       AND d.refobjid = q.seqrelid
-                       AND f.refclassid = 'pg_catalog.pg_proc'::regclass
-                       AND f.refobjid IN ('instaid_tickets.next(regclass)'::regprocedure,
-                                          'instaid_tickets.lease(regclass, bigint)'::regprocedure))
-                 AS is_used
-          FROM pg_catalog.pg_sequence AS q CROSS JOIN LATERAL instaid_tickets._state(q.seqrelid) AS s
-          UNION ALL
-          SELECT f.ftrelid, NULL, NULL,
-                 COALESCE((SELECT o.option_value::bigint
-                           FROM pg_catalog.pg_options_to_table(f.ftoptions) AS o
-                           WHERE o.option_name = 'step'), 1),
-                 NULL, NULL, NULL, s.srvname, NULL, true
-          FROM pg_catalog.pg_foreign_table AS f
-               JOIN pg_catalog.pg_foreign_server AS s ON s.oid = f.ftserver
-               JOIN pg_catalog.pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw
-          WHERE w.fdwname = 'instaid_tickets') AS t
-    WHERE t.is_used OR t.servers > 1;
+    SELECT q.seqrelid::regclass AS ticket,
+           (CASE WHEN q.seqincrement > 0
+                 THEN mod(mod(q.seqstart - 1::numeric, q.seqincrement) + q.seqincrement,
+                          q.seqincrement) + 1 END)::bigint AS server,
+           CASE WHEN q.seqincrement > 0 THEN q.seqincrement END AS servers,
+           q.seqcache AS step, s.last_value, s.values_left, s.off_stripe,
+           NULL::name AS source, s.fault, u.sequence IS NOT NULL AS is_used
+    FROM pg_catalog.pg_sequence AS q CROSS JOIN LATERAL instaid_tickets._state(q.seqrelid) AS s
+         LEFT JOIN instaid_tickets._uses AS u ON u.sequence = q.seqrelid
+    WHERE u.sequence IS NOT NULL OR q.seqincrement > 1 OR s.is_taken
+    UNION ALL
+    SELECT f.ftrelid, NULL, NULL,
+           COALESCE((SELECT o.option_value::bigint
+                     FROM pg_catalog.pg_options_to_table(f.ftoptions) AS o
+                     WHERE o.option_name = 'step'), 1),
+           NULL, NULL, NULL, s.srvname, NULL, true
+    FROM pg_catalog.pg_foreign_table AS f
+         JOIN pg_catalog.pg_foreign_server AS s ON s.oid = f.ftserver
+         JOIN pg_catalog.pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw
+    WHERE w.fdwname = 'instaid_tickets';
 COMMENT ON VIEW instaid_tickets.tickets IS 'the sequences of this database that are used as '
 'tickets, as far as that can be seen; positions need USAGE or SELECT on the sequence, or '
 'membership in pg_read_all_stats';
@@ -245,7 +257,7 @@ BEGIN ATOMIC
           AND c.relkind = 'S') AS u
          CROSS JOIN LATERAL (VALUES
         ('unfit', 'error', t.fault IS NOT NULL, 'cannot serve as a ticket. ' || t.fault,
-         format('ALTER SEQUENCE %s ...', t.ticket)),
+         'Use a sequence that is permanent, counts up, does not cycle, and issues nothing else.'),
         ('ends', CASE t.values_left WHEN 0 THEN 'error' ELSE 'warning' END,
          t.values_left < 1000 AND NOT t.off_stripe, format('has %s values left', t.values_left),
          format('At a guard, continue with instaid_tickets.restripe(). If the columns that store'
@@ -270,7 +282,8 @@ CREATE VIEW instaid_tickets.metrics AS
     FROM (SELECT count(*) AS tickets, min(values_left) AS values_left,
                  (array_agg(ticket::text ORDER BY values_left, ticket::text)
                   FILTER (WHERE values_left IS NOT NULL))[1] AS ticket,
-                 count(*) FILTER (WHERE values_left IS NULL AND source IS NULL) AS unreadable
+                 count(*) FILTER (WHERE values_left IS NULL AND source IS NULL AND fault IS NULL)
+                     AS unreadable
           FROM instaid_tickets.tickets) AS t
          CROSS JOIN (
         SELECT COALESCE(sum(e.failures), 0)::bigint AS failed_refills,
@@ -283,8 +296,9 @@ COMMENT ON VIEW instaid_tickets.metrics IS 'one row for a monitoring system';
 
 ---- Rights ----
 
--- Whatever role installs the extension, its objects belong to the owner of its schema; whatever
--- default privileges grant or revoke, all roles can use the schema, and read the views.
+-- Whatever role installs the extension, its objects belong to the owner of its schema.  Whatever
+-- default privileges grant or revoke, all roles can use the schema, call the functions, and read
+-- the views.
 DO $$
 DECLARE
     owner CONSTANT regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'instaid_tickets');
@@ -296,7 +310,8 @@ BEGIN
     FOR member IN
         SELECT CASE i.type WHEN 'view' THEN 'table' ELSE replace(i.type, '-', ' ') END
                || ' ' || i.identity AS name,
-               CASE i.type WHEN 'view' THEN 'SELECT' WHEN 'schema' THEN 'USAGE' END AS right_of_all
+               CASE i.type WHEN 'view' THEN 'SELECT' WHEN 'schema' THEN 'USAGE'
+                           WHEN 'function' THEN 'EXECUTE' END AS right_of_all
         FROM pg_extension AS e
              JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass
                                 AND d.refobjid = e.oid AND d.deptype = 'e'

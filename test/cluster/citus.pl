@@ -66,7 +66,7 @@ for my $node (@nodes)
 }
 run(sprintf q{SELECT citus_set_coordinator_host('%s', %d)}, $coordinator->host, $coordinator->port);
 run(sprintf q{SELECT citus_add_node('%s', %d)}, $_->host, $_->port) for @workers;
-run('CREATE EXTENSION instaid',
+run('CREATE EXTENSION instaid', 'CREATE EXTENSION instaid_adopt',
 	q{SELECT instaid.create_shard('insta5', 5)},
 	'CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer)',
 	'CREATE TABLE likes (id bigint PRIMARY KEY DEFAULT instaid.next_id(), n bigint)',
@@ -304,12 +304,12 @@ for my $language ('sql', 'plpgsql')
 		"SELECT create_reference_table('$schema.tags')");
 	is(scalar(() = run($find_copies) =~ /$schema/g),
 		2, "$language: audit() finds the published function on the workers");
-	like(failure("SELECT instaid.adopt_shard('$schema', 21)", $workers[0]),
+	like(failure("SELECT instaid_adopt.adopt_shard('$schema', 21)", $workers[0]),
 		qr/ERROR/, '... where adopt_shard() fails');
 	# with the shards of tables visible, too
 	my $visible = $language eq 'sql' ? 'on' : 'off';
 	is(run("SET citus.override_table_visibility = $visible;"
-			  . "SELECT instaid.adopt_shard('$schema', 21)", $find_copies),
+			  . "SELECT instaid_adopt.adopt_shard('$schema', 21)", $find_copies),
 		'', "... and which replaces the function everywhere, override_table_visibility = $visible");
 	is(run_on($_, $shard_5 =~ s/insta5/$schema/r), 21, '... as ' . $_->name . ' shows')
 	  for @workers;
@@ -338,7 +338,7 @@ for my $case (
 	my $insert = "INSERT INTO $schema.t (n) SELECT generate_series(1, 10)";
 	run("CREATE TABLE $schema.t (id $column, n integer)", $distribute, $insert);
 	my $name = "adopt_column() of a $column in $schema, $distribute";
-	like(failure("SELECT * FROM instaid.adopt_column('$schema.t', 'id')"),
+	like(failure("SELECT * FROM instaid_adopt.adopt_column('$schema.t', 'id')"),
 		$error ? qr/ERROR:  Citus cannot change the default of column insta7\.t\.id\n.*$error/s
 			: qr/^no error$/, $name);
 	is(run($insert, qq{
@@ -352,14 +352,14 @@ run('CREATE TABLE insta7.users (id serial PRIMARY KEY)',
 	'CREATE TABLE insta7.pets (user_id integer REFERENCES insta7.users)',
 	q{SELECT create_reference_table('insta7.users')},
 	q{SELECT create_distributed_table('insta7.pets', 'user_id')});
-like(failure(q{SELECT instaid.adopt_column('insta7.users', 'id')}),
+like(failure(q{SELECT instaid_adopt.adopt_column('insta7.users', 'id')}),
 	qr/cannot be widened\n.*insta7\.pets\.user_id: the distribution column of a Citus table\./,
 	'... and a distribution column that refers to the column is an obstacle');
 
 run('CREATE TABLE insta7.sized (id serial PRIMARY KEY)',
 	q{SELECT create_reference_table('insta7.sized')});
 my (undef, undef, $said) = $coordinator->psql('postgres',
-	q{SELECT instaid.adopt_column('insta7.sized', 'id', dry_run => true)});
+	q{SELECT instaid_adopt.adopt_column('insta7.sized', 'id', dry_run => true)});
 like($said, qr/They are insta7\.sized\.id\.$/m, '... and shows no size of a shell table');
 
 ### What Citus refuses

@@ -39,8 +39,9 @@ $node->safe_psql('postgres', q{
 	SELECT instaid.advance_past('insta5.likes_id_seq',
 		instaid.make_id(now() + interval '1 h', 5, 0), instaid.default_epoch());
 	SELECT instaid.freeze_shard('insta7');
-	SELECT instaid.create_ticket('few'), instaid.guard_ticket('few', 100);
-	SELECT instaid.next_ticket('few');
+	CREATE EXTENSION instaid_tickets;
+	CREATE SEQUENCE few;
+	SELECT instaid_tickets.next('few'), instaid_tickets.guard('few', 100);
 	CREATE ROLE monitor LOGIN IN ROLE pg_monitor;
 	-- what a role with CREATE on public can plant, nearer to the arguments than PostgreSQL's own
 	CREATE FUNCTION public.unnest(text[]) RETURNS SETOF text
@@ -78,7 +79,9 @@ for my $file (qw(postgres_exporter.yaml sql_exporter.yaml pgwatch.yaml cloudnati
 			connstr => $node->connstr('postgres') . ' user=monitor');
 		$answers .= "$name $count\n";
 	}
-	is($answers, "instaid 1\ninstaid_audit 2\ninstaid_owner 1\ninstaid_shard 3\ninstaid_worst 1\n",
+	is($answers, join('', map { "$_\n" } 'instaid 1', 'instaid_audit 2', 'instaid_owner 1', 'instaid_shard 3',
+			'instaid_tickets 1', 'instaid_tickets_audit 2', 'instaid_tickets_worst 1',
+			'instaid_worst 1'),
 		"$file: the queries run as a member of pg_monitor");
 }
 my %metrics = %{ YAML::XS::Load(slurp_file("$monitoring/postgres_exporter.yaml")) };
@@ -209,12 +212,15 @@ for my $job (@both)
 	ok($value{expiry_seconds} > 1e8, '... expiry');
 	delete @value{qw(drift_seconds expiry_seconds)};
 	is_deeply(\%value, { shards => 3, frozen_shards => 1, unreadable => 0,
-			drift_limit_seconds => 2.064, last_id_seconds => 0, tickets => 1,
-			ticket_values_left => 99, failed_refills => 0, failing_tickets => 0,
-			empty_tickets => 0 }, '... and the other metrics');
+			drift_limit_seconds => 2.064, last_id_seconds => 0 }, '... and the other metrics');
 	my ($worst) = ask_until("instaid_worst_info{$job}", 1);
-	is_deeply([ @{ $worst->{metric} }{qw(drift_shard ticket)} ],
-		[ 'insta5', 'few' ], '... the shard and the ticket that they are about');
+	is($worst->{metric}{drift_shard}, 'insta5', '... the shard that they are about');
+	my %of_tickets = map { $_ => (ask_until("instaid_tickets_$_\{$job,datname=\"postgres\"}", 1))[0]
+		  ->{value}[1] } qw(tickets values_left unreadable failed_refills failing empty);
+	is_deeply(\%of_tickets, { tickets => 1, values_left => 99, unreadable => 0,
+			failed_refills => 0, failing => 0, empty => 0 }, '... the metrics of the tickets');
+	($worst) = ask_until("instaid_tickets_worst_info{$job}", 1);
+	is($worst->{metric}{ticket}, 'few', '... and the ticket that they are about');
 	my ($owner) = ask_until("instaid_owner_drift_seconds{$job}", 1);
 	is($owner->{metric}{owner}, $node->safe_psql('postgres', 'SELECT current_user'),
 		'... the role that owns the shards');
@@ -239,10 +245,11 @@ for my $job (@both)
 
 # without drift and without a ticket, too
 $node->safe_psql('postgres', q{
-	SELECT instaid.drop_ticket('few'), instaid.freeze_shard('insta5')});
+	DROP SEQUENCE few; SELECT instaid.freeze_shard('insta5')});
 my ($failed) =
   ask_until('sql_exporter_last_scrape_failed{database="postgres",query="instaid_worst"} == 0', 1);
-my ($none) = ask_until('instaid_worst_info{job="sql_exporter",drift_shard="",ticket=""}', 1);
+my ($none) = ask_until('instaid_worst_info{job="sql_exporter",drift_shard=""}', 1);
+($none) = $none && ask_until('instaid_tickets_worst_info{job="sql_exporter",ticket=""}', 1);
 ok($failed && $none, 'sql_exporter reads a server whose worst shard and ticket are null');
 
 my $dashboard = JSON::PP::decode_json(slurp_file("$monitoring/dashboard.json"));

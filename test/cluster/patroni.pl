@@ -119,7 +119,7 @@ bootstrap:
     retry_timeout: 9
     synchronous_mode: true
     postgresql:
-      parameters: {shared_preload_libraries: instaid_sources, fsync: 'off'}
+      parameters: {shared_preload_libraries: instaid_tickets, fsync: 'off'}
   initdb: [{encoding: UTF8}, {locale: C}]
 postgresql:
   listen: $listen
@@ -143,12 +143,12 @@ YML
 
 # IDs and tickets have 19 digits, so that their order as text is right.
 $nodes[0]->safe_psql('postgres', q{
-	CREATE EXTENSION instaid;
+	CREATE EXTENSION instaid; CREATE EXTENSION instaid_tickets;
 	SELECT instaid.create_shard('insta5', 5);
 	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
-	SELECT instaid.create_ticket('invoices', 2, 3, 1000000000000000000);
-	CREATE TABLE invoices (id bigint PRIMARY KEY DEFAULT instaid.next_ticket('invoices'));
-	SELECT instaid.create_ticket('segments', 2, 3, 1000000000000000000, step => 100);});
+	SELECT instaid_tickets.create('public.invoice', 2, 3, 1000000000000000000);
+	CREATE TABLE invoices (id bigint PRIMARY KEY DEFAULT instaid_tickets.next('invoice'));
+	SELECT instaid_tickets.create('public.segments', 2, 3, 1000000000000000000, step => 100);});
 
 ### Clients, which connect to the server that takes writes
 
@@ -159,9 +159,9 @@ my %statements = (
 	bulk     => "$bulk SELECT FROM pg_sleep(0.05);",
 	bare     => 'SELECT insta5.next_id();',
 	invoice  => 'INSERT INTO invoices DEFAULT VALUES RETURNING id;',
-	ticket   => q{SELECT instaid.next_ticket('invoices');},
-	segment  => q{SELECT instaid.next_ticket('segments');},
-	segment2 => q{SELECT instaid.next_ticket('segments');});
+	ticket   => q{SELECT instaid_tickets.next('invoice');},
+	segment  => q{SELECT instaid_tickets.next('segments');},
+	segment2 => q{SELECT instaid_tickets.next('segments');});
 my $target = join ' ', 'host=' . join(',', map { $_->host } @nodes),
 	'port=' . join(',', map { $_->port } @nodes),
   'dbname=postgres target_session_attrs=read-write application_name=load';

@@ -34,7 +34,7 @@ sub failure
 	return $status ? $stderr : 'no error';
 }
 
-run(q{CREATE EXTENSION timescaledb; CREATE EXTENSION instaid;
+run(q{CREATE EXTENSION timescaledb; CREATE EXTENSION instaid_adopt CASCADE;
 	SELECT instaid.create_shard('insta5', 5); SELECT instaid.create_shard('insta6', 6)});
 my @blocks = section_blocks('docs/partitions.md', 'TimescaleDB');
 run($_->{text}) for @blocks;
@@ -111,7 +111,7 @@ like(failure(q{SELECT set_integer_now_func('insta6.photos', 'instaid.integer_now
 run(q{CREATE TABLE insta6.likes (id bigint NOT NULL PRIMARY KEY);
 	SELECT create_hypertable('insta6.likes', by_range('id',
 		instaid.make_id(instaid.default_epoch() + interval '1 day', 0, 0)));
-	SELECT instaid.adopt_column('insta6.likes', 'id');
+	SELECT instaid_adopt.adopt_column('insta6.likes', 'id');
 	INSERT INTO insta6.likes SELECT FROM generate_series(1, 3000)});
 is(run('SELECT count(DISTINCT id) FROM insta6.likes'), '3000', 'adopt_column()');
 done_testing();

@@ -1,5 +1,5 @@
-# A server with instaid, and clients that request IDs from it and note every ID
-# that they receive, committed or not.
+# A server with instaid or with another extension of this project, and clients that request
+# values from it and note every value that they receive, committed or not.
 #
 # packages: libipc-run-perl
 
@@ -14,9 +14,12 @@ use PostgreSQL::Test::Utils;
 use Test::More ();
 use Time::HiRes qw(sleep);
 
+# what is created in the database postgres of each server
+our @extensions = ('instaid');
+
 my $started = 0;
 
-# Start a server with these settings, and create instaid in the database postgres.
+# Start a server with these settings, and create the extensions there.
 # A hash before the settings is for the methods new and init of the server.
 sub server
 {
@@ -28,7 +31,7 @@ sub server
 	$node->append_conf('postgresql.conf', "$_\n")
 	  for 'log_statement = none', 'max_connections = 100', @settings;
 	$node->start;
-	$node->safe_psql('postgres', 'CREATE EXTENSION instaid');
+	$node->safe_psql('postgres', "CREATE EXTENSION $_") for @extensions;
 	return $node;
 }
 

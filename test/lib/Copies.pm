@@ -37,42 +37,41 @@ our $fill = q{
 our $calls = q{
 	CREATE TABLE calls (call text PRIMARY KEY);
 	CREATE TABLE taken (call text, value bigint);
+	CREATE SCHEMA copied;
 	CREATE FUNCTION add_calls(name text) RETURNS void LANGUAGE plpgsql AS $$
 	DECLARE
 		call text;
 	BEGIN
 		FOREACH call IN ARRAY ARRAY[
-			format('instaid.next_id(%L, 7)', 'instaid_tickets.' || quote_ident(name || ' next_id')),
-			format('nextval(%L)', 'instaid_tickets.' || quote_ident(name || ' nextval')),
-			format('instaid.next_ticket(%L)', name || ' next_ticket'),
+			format('instaid.next_id(%L, 7)', 'copied.' || quote_ident(name || ' next_id')),
+			format('nextval(%L)', 'copied.' || quote_ident(name || ' nextval')),
+			format('instaid_tickets.next(%L)', 'copied.' || quote_ident(name || ' next')),
+			format('nextval(%L)', 'copied.' || quote_ident(name || ' nextval of a ticket')),
+			format('instaid_tickets.next(%L)',
+				'copied.' || quote_ident(name || ' next of a stepped ticket')),
 			format('nextval(%L)',
-				'instaid_tickets.' || quote_ident(name || ' nextval of a ticket')),
-			format('instaid.next_ticket(%L)', name || ' next_ticket of a stepped ticket'),
-			format('nextval(%L)',
-				'instaid_tickets.' || quote_ident(name || ' nextval of a stepped ticket'))]
+				'copied.' || quote_ident(name || ' nextval of a stepped ticket'))]
 		LOOP
 			INSERT INTO calls VALUES (call);
 		END LOOP;
 		FOR call IN
-			SELECT format('instaid_tickets.%I', name || kind)
+			SELECT format('copied.%I', name || kind)
 			FROM unnest(ARRAY[' next_id', ' nextval']) AS kind
 		LOOP
 			EXECUTE 'CREATE SEQUENCE ' || call;
 			PERFORM instaid.advance_past(call, instaid.min_id(now() + interval '1 h'),
 				instaid.default_epoch());
 		END LOOP;
-		PERFORM instaid.create_ticket(name || kind, step => step)
-		FROM (VALUES (' next_ticket', 1), (' nextval of a ticket', 1),
-			(' next_ticket of a stepped ticket', 50), (' nextval of a stepped ticket', 50)
+		PERFORM instaid_tickets.create(format('copied.%I', name || kind), step => step)
+		FROM (VALUES (' next', 1), (' nextval of a ticket', 1),
+			(' next of a stepped ticket', 50), (' nextval of a stepped ticket', 50)
 		) AS t (kind, step);
 	END $$;
 	CREATE FUNCTION use() RETURNS bigint LANGUAGE sql
 		SET client_min_messages = error SET instaid.max_drift = '1d' AS $$
-		SELECT count(CASE WHEN relname ~ 'ticket$' THEN instaid.next_ticket(relname)
+		SELECT count(CASE WHEN relname ~ '(next|ticket)$' THEN instaid_tickets.next(oid)
 			ELSE instaid.next_id(oid, 7) END)
-		FROM pg_class
-		WHERE relnamespace = 'instaid_tickets'::regnamespace
-		  AND relname ~ '(next_id|nextval|ticket)$' $$;
+		FROM pg_class WHERE relnamespace = 'copied'::regnamespace AND relkind = 'S' $$;
 	CREATE FUNCTION take() RETURNS SETOF text LANGUAGE plpgsql
 		SET client_min_messages = error SET instaid.max_drift = '1d' AS $$
 	DECLARE

@@ -137,23 +137,23 @@ sub follow
 	return;
 }
 
-# The signatures that the reference shows, by its headings.  A function is given the edition,
-# "extension" or "SQL edition", and a query, and returns what psql -At prints.
+# The signatures that the reference of a schema shows, by its headings.  A function is given the
+# edition, "extension" or "SQL edition", and a query, and returns what psql -At prints.
 sub signatures
 {
-	my ($query) = @_;
+	my ($query, $schema, @editions) = @_;
 	my (%lines, %editions);
-	for my $edition ('extension', 'SQL edition')
+	for my $edition (@editions)
 	{
-		for (split /\n/, $query->($edition, q{
-			SELECT concat_ws(E'\t', CASE p.prokind WHEN 'p' THEN 'CALL ' ELSE '' END,
+		for (split /\n/, $query->($edition, qq{
+			SELECT concat_ws(E'\\t', CASE p.prokind WHEN 'p' THEN 'CALL ' ELSE '' END,
 				p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid),
 				CASE p.provolatile WHEN 'i' THEN 'IMMUTABLE' WHEN 's' THEN 'STABLE'
 					ELSE 'VOLATILE' END || CASE WHEN p.proisstrict THEN ' STRICT' ELSE '' END
 				|| CASE p.proparallel WHEN 's' THEN ' PARALLEL SAFE'
 					WHEN 'r' THEN ' PARALLEL RESTRICTED' ELSE ' PARALLEL UNSAFE' END)
 			FROM pg_proc AS p
-			WHERE p.pronamespace = 'instaid'::regnamespace AND p.proname !~ '^_'
+			WHERE p.pronamespace = '$schema'::regnamespace AND p.proname !~ '^_'
 				-- the functions of the type, and of its casts
 				AND p.oid NOT IN (
 					SELECT c.castfunc FROM pg_cast AS c
@@ -169,46 +169,46 @@ sub signatures
 			@in = map { s/^IN //r } grep { !/^OUT / } @in;
 			$result = _plain($result // '') =~ s/\brecord\b/'(' . join(', ', @out) . ')'/er;
 			$result = " → $result" if $result ne '';
-			my $line = _wrapped("${call}instaid.$name(", \@in, ")$result");
+			my $line = _wrapped("${call}$schema.$name(", \@in, ")$result");
 			push @{ $lines{$name} }, $line;
-			$marks = 'commits' if $call ne '';
+			$marks = 'commits' if $call =~ /^CALL/;
 			$editions{$name}{$line}{$edition} = $marks;
 		}
-		for (split /\n/, $query->($edition, q{
-			SELECT concat_ws(E'\t', c.relname, string_agg(a.attname || ' '
+		for (split /\n/, $query->($edition, qq{
+			SELECT concat_ws(E'\\t', c.relname, string_agg(a.attname || ' '
 				|| format_type(a.atttypid, a.atttypmod), ', ' ORDER BY a.attnum))
 			FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
-			WHERE c.relnamespace = 'instaid'::regnamespace AND c.relkind = 'v'
+			WHERE c.relnamespace = '$schema'::regnamespace AND c.relkind = 'v'
 				AND c.relname !~ '^_' GROUP BY c.oid
 			UNION ALL
 			SELECT t.typname FROM pg_type AS t
-			WHERE t.typnamespace = 'instaid'::regnamespace AND t.typelem = 0 AND t.typtype <> 'c'
+			WHERE t.typnamespace = '$schema'::regnamespace AND t.typelem = 0 AND t.typtype <> 'c'
 				AND t.typname !~ '^_'}))
 		{
 			my ($name, $columns) = split /\t/;
 			my $line = defined $columns
-			  ? _wrapped("instaid.$name (", [ split /, /, _plain($columns) ], ')')
-			  : "instaid.$name";
+			  ? _wrapped("$schema.$name (", [ split /, /, _plain($columns) ], ')')
+			  : "$schema.$name";
 			push @{ $lines{$name} }, $line;
 			$editions{$name}{$line}{$edition} = defined $columns ? 'view' : 'type';
 		}
 	}
-	for (split /\n/, $query->('extension', q{
-		LOAD 'instaid';
-		SELECT concat_ws(E'\t', s.name, current_setting(s.name),
+	for (split /\n/, $query->('extension', qq{
+		LOAD '$schema';
+		SELECT concat_ws(E'\\t', s.name, current_setting(s.name),
 			CASE s.vartype WHEN 'bool' THEN 'boolean' ELSE s.vartype END
 			|| COALESCE(' from ' || s.min_val || ' to ' || s.max_val, '')
 			|| COALESCE(' ' || s.unit, ''), CASE s.context WHEN 'user' THEN 'any role'
 				WHEN 'superuser' THEN 'superusers' ELSE 'postgresql.conf or ALTER SYSTEM' END)
-		FROM pg_settings AS s WHERE s.name ~ '^instaid[.]'}))
+		FROM pg_settings AS s WHERE s.name ~ '^$schema\[.]'}))
 	{
 		my ($name, $value, $type, $who) = split /\t/;
-		$name =~ s/^instaid\.//;
-		my $line = "instaid.$name = $value";
+		$name =~ s/^$schema\.//;
+		my $line = "$schema.$name = $value";
 		push @{ $lines{$name} }, $line;
 		$editions{$name}{$line}{extension} = "$type, set by $who";
 	}
-	return map { $_ => _with_marks($lines{$_}, $editions{$_}) } keys %lines;
+	return map { $_ => _with_marks($lines{$_}, $editions{$_}, @editions > 1) } keys %lines;
 }
 
 # Types and default values as people write them
@@ -241,14 +241,14 @@ sub _wrapped
 # Lines of the catalogs of both editions, with what these say of each
 sub _with_marks
 {
-	my ($lines, $editions) = @_;
+	my ($lines, $editions, $has_others) = @_;
 	my (%seen, @text);
 	for my $line (grep { !$seen{$_}++ } @$lines)
 	{
 		my ($c, $sql) = @{ $editions->{$line} }{ 'extension', 'SQL edition' };
 		my $marks = $c // $sql;
 		$marks .= "; in the SQL edition, $sql" if defined $c && defined $sql && $c ne $sql;
-		$marks .= '; only in the extension' if !defined $sql;
+		$marks .= '; only in the extension' if !defined $sql && $has_others;
 		$marks .= '; only in the SQL edition' if !defined $c;
 		push @text, "$line\n-- $marks\n";
 	}
@@ -260,7 +260,7 @@ sub with_signatures
 {
 	my ($page, %signatures) = @_;
 	my @names;
-	$page =~ s{^(\#\#\#[ ](?:instaid\.)?(\w+)\n\n)(?:```signature\n(?:.*\n)*?```\n\n)?}{
+	$page =~ s{^(\#\#\#[ ](?:instaid(?:_tickets)?\.)?(\w+)\n\n)(?:```signature\n(?:.*\n)*?```\n\n)?}{
 		push @names, $2;
 		"$1```signature\n" . ($signatures{$2} // "unknown\n") . "```\n\n"}megx;
 	return ($page, @names);
@@ -270,7 +270,7 @@ sub with_signatures
 sub messages
 {
 	my @patterns;
-	for my $file (glob '{common,extension,sql-edition}/*.sql src/*.c src/*/*.c')
+	for my $file (glob '{common,extension,adopt,sql-edition,tickets}/*.sql {src,src/common,tickets/src}/*.c')
 	{
 		my $source = slurp_file($file);
 		my $is_sql = $file =~ /sql$/;

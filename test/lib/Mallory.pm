@@ -65,7 +65,7 @@ sub database
 	my ($name, $extension) = @_;
 	$node->safe_psql('postgres', "CREATE DATABASE $name;
 		GRANT CREATE ON DATABASE $name TO mallory, alice, victim");
-	$node->safe_psql($name, 'CREATE EXTENSION instaid') if $extension;
+	$node->safe_psql($name, 'CREATE EXTENSION instaid_adopt CASCADE') if $extension;
 	run_as('mallory', $name, q{
 		CREATE SCHEMA m;
 		-- VOLATILE, since it writes; indexes and CHECKs call it by functions that are

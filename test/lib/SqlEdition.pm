@@ -40,12 +40,15 @@ sub files { return slurp_file('sql-edition/all.sql') =~ /^\\ir (\S+)/mg }
 sub version { return slurp_file('instaid.control') =~ /^default_version = '(.*)'/m }
 sub release { return slurp_file('META.json') =~ /^   "version": "(.*)"/m }
 
-# The text of a file, with those that it includes
+# The text of a file, with those that it includes, and without other commands of psql
 sub text
 {
 	my ($file) = @_;
-	return slurp_file("sql-edition/$file") =~ s{^\\ir (\S+)\n}{text($1)}mger;
+	return slurp_file("sql-edition/$file") =~ s{^\\ir (\S+)\n}{text($1)}mger =~ s{^\\.*\n}{}mgr;
 }
+
+# What adopts, to be run after the other files
+sub adopting { return text('adopting.sql') }
 
 # The text of all files in a transaction, after a change: [ qr/what/, 'by what' ].
 sub changed
@@ -66,7 +69,8 @@ sub install
 	my ($node, $database, $script) = @_;
 	$node->safe_psql('postgres',
 		"CREATE DATABASE $database; GRANT CREATE ON DATABASE $database TO dba");
-	$node->safe_psql($database, $script // changed(), extra_params => [ '-U', 'dba' ]);
+	$node->safe_psql($database, $script // changed() . adopting(),
+		extra_params => [ '-U', 'dba' ]);
 	$node->safe_psql($database, q{
 		SELECT instaid.create_shard('insta5', 5);
 		CREATE SEQUENCE insta5.steps;

@@ -1,6 +1,6 @@
 /*
  * clocked_sequence.pml
- *	  The clocked sequence of src/ids/generator.c, small enough to look at whole.
+ *	  The clocked sequence of src/generator.c, small enough to look at whole.
  *
  * Two sessions take ticks of one sequence; the server flushes WAL, writes the
  * page out, runs checkpoints and crashes whenever it likes.  spin looks at

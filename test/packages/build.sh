@@ -1,8 +1,8 @@
 # Packages are built, and checked by the tools for them; in TAP.  The Debian packages are
 # left in SCRATCH/result.  Started by test/lib/run.
 #
-# packages: build-essential debhelper fakeroot git lintian pgxnclient postgresql-server-dev-all
-# packages: rpm rpmlint unzip yamllint zip
+# packages: build-essential debhelper fakeroot git help2man lintian pgxnclient
+# packages: postgresql-server-dev-all rpm rpmlint unzip yamllint zip
 
 set -u
 . test/lib/tap.sh
@@ -20,16 +20,34 @@ clean_by_lintian()
 		"$SCRATCH"/result/*.changes
 }
 
-# The package of instaid needs no libpq, and the one of instaid_sources and instaid-move does.
+# deb_has PACKAGE FILE...: these are its files of ours, without bitcode and documentation
+deb_has()
+{
+	package=$1
+	shift
+	dpkg-deb -c "$package"_*.deb | sed -n 's,.*/\(instaid[^/]*[^/]\)$,\1,p' |
+		grep -v -e '\.bc$' -e '\.gz$' -e "^$package" | sort >"$work/has"
+	printf '%s\n' "$@" | diff - "$work/has"
+}
+
+# Each package has its door, and only those of tickets and instaid-move need libpq.
 deb_needs()
 (
 	cd "$SCRATCH/result" && package=postgresql-$major-instaid &&
-		dpkg-deb -f "$package"_*.deb Depends | grep "^postgresql-$major[ ,]" &&
+		deb_has "$package" instaid--1.0.sql instaid.control instaid.so &&
+		deb_has "$package-tickets" instaid_tickets--1.0.sql instaid_tickets.control \
+			instaid_tickets.so &&
+		deb_has "$package-adopt" instaid_adopt--1.0.sql instaid_adopt.control &&
+		deb_has instaid-move instaid-move &&
+		for each in "$package" "$package-tickets"; do
+			dpkg-deb -f "$each"_*.deb Depends | grep "^postgresql-$major[ ,]" || return
+		done &&
 		! dpkg-deb -f "$package"_*.deb Depends Recommends | grep libpq &&
-		! dpkg-deb -c "$package"_*.deb | grep -e instaid_sources -e instaid-move &&
-		dpkg-deb -c "$package"-sources_*.deb | grep lib/instaid_sources.so &&
-		dpkg-deb -c "$package"-sources_*.deb | grep bin/instaid-move &&
-		dpkg-deb -f "$package"-sources_*.deb Depends | grep "$package (= .*libpq5"
+		dpkg-deb -f "$package"-tickets_*.deb Depends | grep libpq5 &&
+		! dpkg-deb -f "$package"-tickets_*.deb Depends Recommends | grep instaid &&
+		dpkg-deb -f "$package"-adopt_*.deb Depends | grep -x "$package (= .*)" &&
+		dpkg-deb -f instaid-move_*.deb Depends | grep libpq5 &&
+		! dpkg-deb -f instaid-move_*.deb Depends | grep "postgresql-$major"
 )
 
 make_zip()
@@ -49,8 +67,10 @@ install_from_zip()
 	pg_config=$(copy_postgresql "$PG_CONFIG" "$work/pg") &&
 		pgxn install --yes --pg_config "$pg_config" "$zip" &&
 		test -f "$("$pg_config" --pkglibdir)/instaid.so" &&
-		test -f "$("$pg_config" --pkglibdir)/instaid_sources.so" &&
-		test -f "$("$pg_config" --sharedir)/extension/instaid.control"
+		test -f "$("$pg_config" --pkglibdir)/instaid_tickets.so" &&
+		for extension in instaid instaid_tickets instaid_adopt; do
+			test -f "$("$pg_config" --sharedir)/extension/$extension.control" || return
+		done
 )
 
 # PostgreSQL before 18 has dynamic_library_path, and no extension_control_path
@@ -87,17 +107,23 @@ build_rpm()
 rpm_needs()
 (
 	cd "$work"/rpm/RPMS/* && rpm -qpl instaid_"$major-$version"-*.rpm | grep /lib/instaid.so &&
+		! rpm -qpl instaid_"$major-$version"-*.rpm | grep -e instaid_ -e instaid-move |
+			grep -v "/instaid_$major" | grep . &&
 		! rpm -qpR instaid_"$major-$version"-*.rpm | grep libpq &&
-		rpm -qpl instaid_"$major"-sources-*.rpm | grep /lib/instaid_sources.so &&
-		rpm -qpl instaid_"$major"-sources-*.rpm | grep /bin/instaid-move &&
-		rpm -qpR instaid_"$major"-sources-*.rpm | grep '^libpq\.so'
+		rpm -qpl instaid_"$major"-tickets-*.rpm | grep /lib/instaid_tickets.so &&
+		rpm -qpR instaid_"$major"-tickets-*.rpm | grep '^libpq\.so' &&
+		! rpm -qpR instaid_"$major"-tickets-*.rpm | grep instaid &&
+		rpm -qpl instaid_"$major"-adopt-*.rpm | grep /extension/instaid_adopt.control &&
+		rpm -qpR instaid_"$major"-adopt-*.rpm | grep "^instaid_$major(.*) = $version" &&
+		rpm -qpl instaid_"$major"-move-*.rpm | grep /bin/instaid-move &&
+		rpm -qpR instaid_"$major"-move-*.rpm | grep '^libpq\.so'
 )
 
 # the program of the RPM runs, too
 rpm_moves()
 (
 	mkdir "$work/unpacked" && cd "$work/unpacked" &&
-		rpm2archive - <"$(echo "$work"/rpm/RPMS/*/instaid_"$major"-sources-*.rpm)" | tar -xzf - &&
+		rpm2archive - <"$(echo "$work"/rpm/RPMS/*/instaid_"$major"-move-*.rpm)" | tar -xzf - &&
 		"usr/pgsql-$major/bin/instaid-move" --help | grep '^ *--reverse'
 )
 
@@ -113,14 +139,14 @@ version=$(sed -n 's/^Version: *//p' rpm/instaid.spec)
 zip=$work/git/dist/instaid-$version.zip
 
 check 'the Debian packages are built' sh test/packages/deb.sh
-check '... and only that of instaid_sources needs libpq' deb_needs
+check '... one for each door; only tickets and instaid-move need libpq' deb_needs
 check '... and clean by lintian' clean_by_lintian
 check 'a zip is made from git' make_zip
 check '... if the tag names the version' tag_is_version
 check 'the PGXN client installs from the zip' install_from_zip
 check 'the library can be in another directory of dynamic_library_path' library_elsewhere
 check 'the RPM packages are built' build_rpm
-check '... and only that of instaid_sources needs libpq' rpm_needs
+check '... one for each door; only tickets and instaid-move need libpq' rpm_needs
 check '... and its instaid-move runs' rpm_moves
 check '... and clean by rpmlint' clean_by_rpmlint
 check 'workflow, manifests and metrics are clean by yamllint' yamllint -s \

@@ -1,7 +1,7 @@
 # Build the Debian packages for the chosen PostgreSQL, and leave them in SCRATCH/result.
 # Started by test/lib/run.
 #
-# packages: build-essential debhelper fakeroot postgresql-server-dev-all
+# packages: build-essential debhelper fakeroot help2man postgresql-server-dev-all
 
 set -eu
 

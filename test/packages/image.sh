@@ -1,7 +1,7 @@
 # The images: what is in that for CloudNativePG serves PostgreSQL 18 and 19, which have no
 # instaid of their own, and so does what Dockerfile compiles; in TAP.  Started by test/lib/run.
 #
-# packages: build-essential debhelper fakeroot postgresql-server-dev-all
+# packages: build-essential debhelper fakeroot help2man postgresql-server-dev-all
 # packages: postgresql-18 postgresql-server-dev-18 postgresql-19 postgresql-server-dev-19
 
 set -u
@@ -42,8 +42,11 @@ image()
 has_layout()
 (
 	cd "$(mount_point "$1")" && [ "$(ls)" = "$(printf 'lib\nlicenses\nshare')" ] &&
-		ls share/extension/instaid.control share/extension/instaid--*.sql lib/instaid.so \
-			lib/instaid_sources.so lib/bitcode/instaid "licenses/postgresql-$1-instaid/copyright"
+		for extension in instaid instaid_tickets instaid_adopt; do
+			ls "share/extension/$extension.control" share/extension/"$extension"--*.sql || return
+		done &&
+		ls lib/instaid.so lib/instaid_tickets.so lib/bitcode/instaid \
+			"licenses/postgresql-$1-instaid/copyright"
 )
 
 # init MAJOR SHARE LIB: a cluster with these directories in its paths
@@ -54,7 +57,7 @@ init()
 		cat >>"$SCRATCH/data$1/postgresql.conf" <<-END
 			listen_addresses = ''
 			unix_socket_directories = '$SCRATCH'
-			shared_preload_libraries = 'instaid_sources'
+			shared_preload_libraries = 'instaid_tickets'
 			extension_control_path = '\$system:$2'
 			dynamic_library_path = '\$libdir:$3'
 		END
@@ -91,7 +94,8 @@ uses_image()
 {
 	init_with_image "$1" && start "$1" &&
 		! find "$(bin "$1")/.." "/usr/share/postgresql/$1" -name 'instaid*' | grep . &&
-		query -c 'CREATE EXTENSION instaid' -c "SELECT instaid.create_shard('insta5', 5)" \
+		query -c 'CREATE EXTENSION instaid_adopt CASCADE' -c 'DROP EXTENSION instaid_adopt' \
+			-c "SELECT instaid.create_shard('insta5', 5)" \
 			-c 'CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id())' \
 			-c 'INSERT INTO insta5.photos SELECT FROM generate_series(1, 2000)' &&
 		[ "$(query -c 'SELECT instaid.extract_shard_id(max(id)) FROM insta5.photos')" = 5 ] && no_errors
@@ -101,17 +105,18 @@ uses_image()
 has_source()
 {
 	query -c 'CREATE DATABASE authority' &&
-		query -d authority -c 'CREATE EXTENSION instaid' \
-			-c "SELECT instaid.create_ticket('invoices', start => 7, step => 10)" \
+		query -d authority -c 'CREATE EXTENSION instaid_tickets' \
+			-c 'CREATE SEQUENCE invoices START 7 CACHE 10' \
 			-c "CREATE ROLE leaser LOGIN PASSWORD 'secret'" \
-			-c 'GRANT USAGE ON SCHEMA instaid_tickets TO leaser' \
-			-c 'GRANT USAGE ON SEQUENCE instaid_tickets.invoices TO leaser' &&
-		query -c "CREATE SERVER authority FOREIGN DATA WRAPPER instaid
+			-c 'GRANT USAGE ON SEQUENCE invoices TO leaser' &&
+		query -c 'CREATE EXTENSION instaid_tickets' \
+			-c "CREATE SERVER authority FOREIGN DATA WRAPPER instaid_tickets
 				OPTIONS (host '$SCRATCH', dbname 'authority')" \
 			-c "CREATE USER MAPPING FOR CURRENT_USER SERVER authority
 				OPTIONS (user 'leaser', password 'secret')" \
-			-c "SELECT instaid.create_ticket('invoices', step => 10, source => ARRAY['authority'])" &&
-		[ "$(query -c "SELECT instaid.next_ticket('invoices')")" = 7 ]
+			-c "CREATE FOREIGN TABLE invoices (value bigint) SERVER authority
+				OPTIONS (sequence 'public.invoices', step '10')" &&
+		[ "$(query -c "SELECT instaid_tickets.next('invoices')")" = 7 ]
 }
 
 upgrades()
@@ -121,7 +126,7 @@ upgrades()
 			-d data18 -D data19 -U postgres) &&
 		start 19 && query -c 'INSERT INTO insta5.photos DEFAULT VALUES' &&
 		[ "$(query -c "SELECT count(*) FROM insta5.photos WHERE id > $before")" = 1 ] &&
-		[ "$(query -c "SELECT instaid.next_ticket('invoices') > 7")" = t ] && no_errors
+		[ "$(query -c "SELECT instaid_tickets.next('invoices') > 7")" = t ] && no_errors
 }
 
 # installed MAJOR PG_CONFIG VARIABLE=VALUE...: install with these variables of make, and use it
@@ -170,7 +175,7 @@ compiled()
 	rm -rf "$root" && mkdir -p "$root/src" || return
 	sed -n "s/\${PG_MAJOR}/$1/g; s,^COPY \([^-].*\) /src,cp -R \1 $root/src,p
 		s,^RUN make -C /src \(.*\) DESTDIR=/instaid,make -s -C $root/src \1 DESTDIR=$root/instaid,p" \
-		Dockerfile >"$work/steps" && [ "$(wc -l <"$work/steps")" -eq 3 ] || return
+		Dockerfile >"$work/steps" && [ "$(wc -l <"$work/steps")" -eq 6 ] || return
 	sh -eu "$work/steps" || return
 	[ "$(sed -n '/^FROM.*}$/,$p' Dockerfile | grep -v '^FROM')" = 'COPY --from=build /instaid/ /' ] &&
 		"$root/instaid$(bin "$1")/instaid-move" --help | grep '^ *--reverse' &&

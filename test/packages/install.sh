@@ -9,7 +9,8 @@ major=$1
 package=postgresql-$major-instaid
 lib=/usr/lib/postgresql/$major/lib
 examples=/usr/share/doc/$package/examples
-cp /logs/result/"$package"_*.deb /logs/result/"$package"-sources_*.deb /tmp/ || exit
+cp /logs/result/"$package"_*.deb /logs/result/"$package"-*_*.deb /logs/result/instaid-move_*.deb \
+	/tmp/ || exit
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 
 # query SQL [DATABASE]
@@ -23,17 +24,20 @@ install_deb()
 	apt-get install -y -q --no-install-recommends "$@"
 }
 
-# serves ERRORS: the first package does what it is for, and audit() finds this many errors
+# serves: the first package does what it is for, and audit() finds no error
 last=0
-plain=0
 serves()
 {
 	before=$last
-	plain=$((plain + 1))
 	last=$(query 'SELECT insta5.next_id()') && [ "$last" -gt "$before" ] &&
-		[ "$(query "SELECT instaid.next_ticket('plain')")" = $plain ] &&
-		query 'SELECT shards, tickets FROM instaid.metrics' | grep '^1|' &&
-		[ "$(query "SELECT count(*) FROM instaid.audit() WHERE severity = 'error'")" = "$1" ]
+		query 'SELECT shards FROM instaid.metrics' | grep -x 1 &&
+		[ "$(query "SELECT count(*) FROM instaid.audit() WHERE severity = 'error'")" = 0 ]
+}
+
+# has EXTENSION: can it be created on this server?
+has()
+{
+	query "SELECT name FROM pg_available_extensions WHERE name = '$1'" | grep -x "$1"
 }
 
 # as docs/install.md says; the package brings PostgreSQL, and starts it
@@ -41,46 +45,43 @@ install_alone()
 {
 	apt-get update -q && install_deb /tmp/"$package"_*.deb &&
 		{ pg_ctlcluster "$major" main status || pg_ctlcluster "$major" main start; } &&
-		! ldd "$lib/instaid.so" | grep libpq && ! [ -e "$lib/instaid_sources.so" ] &&
-		query "CREATE EXTENSION instaid; SELECT instaid.create_shard('insta5', 5);
-			SELECT instaid.create_ticket('plain')" && serves 0
+		! ldd "$lib/instaid.so" | grep libpq && ! has instaid_tickets && ! has instaid_adopt &&
+		query "CREATE EXTENSION instaid; SELECT instaid.create_shard('insta5', 5)" && serves
 }
 
 # the source is another database of the server
-lacks_sources()
+install_tickets()
 {
-	query 'CREATE DATABASE authority' &&
-		query "CREATE EXTENSION instaid;
-			SELECT instaid.create_ticket('invoices', start => 7, step => 10)" authority &&
-		query "CREATE SERVER authority FOREIGN DATA WRAPPER instaid
+	install_deb /tmp/"$package"-tickets_*.deb && ldd "$lib/instaid_tickets.so" | grep libpq &&
+		query 'CREATE DATABASE authority' &&
+		query "CREATE EXTENSION instaid_tickets; CREATE SEQUENCE invoices START 7 CACHE 10;
+			SELECT instaid_tickets.next('invoices')" authority | grep -x 7 &&
+		query "CREATE EXTENSION instaid_tickets;
+			CREATE SERVER authority FOREIGN DATA WRAPPER instaid_tickets
 				OPTIONS (host '/var/run/postgresql', dbname 'authority');
 			CREATE USER MAPPING FOR CURRENT_USER SERVER authority;
-			SELECT instaid.create_ticket('invoices', step => 10, source => ARRAY['authority'])" &&
-		refuses_source
-}
-
-refuses_source()
-{
-	! query "SELECT instaid.next_ticket('invoices')" 2>"$work/says" &&
-		grep 'HINT:  Install instaid_sources .* add it to shared_preload_libraries' "$work/says" &&
-		serves 1
-}
-
-install_sources()
-{
-	install_deb /tmp/"$package"-sources_*.deb && ldd "$lib/instaid_sources.so" | grep libpq &&
-		query "ALTER SYSTEM SET shared_preload_libraries = 'instaid_sources'" &&
+			CREATE FOREIGN TABLE invoices (value bigint) SERVER authority
+				OPTIONS (sequence 'public.invoices', step '10')" &&
+		! query "SELECT instaid_tickets.next('invoices')" 2>"$work/says" &&
+		grep 'HINT:.* shared_preload_libraries' "$work/says" &&
+		query "ALTER SYSTEM SET shared_preload_libraries = 'instaid_tickets'" &&
 		pg_ctlcluster "$major" main restart &&
-		[ "$(query "SELECT instaid.next_ticket('invoices')")" = 7 ] && serves 0
+		[ "$(query "SELECT instaid_tickets.next('invoices') > 7")" = t ] && serves
+}
+
+install_adopt()
+{
+	install_deb /tmp/"$package"-adopt_*.deb && query "CREATE EXTENSION instaid_adopt" &&
+		has instaid_adopt && query 'DROP EXTENSION instaid_adopt' && serves
 }
 
 # between two databases of the server
 moves_shard()
 {
-	move="/usr/lib/postgresql/$major/bin/instaid-move --from dbname=authority --to dbname=moved"
-	query 'ALTER SYSTEM SET wal_level = logical' && pg_ctlcluster "$major" main restart &&
+	move="instaid-move --from dbname=authority --to dbname=moved"
+	install_deb /tmp/instaid-move_*.deb && query 'ALTER SYSTEM SET wal_level = logical' && pg_ctlcluster "$major" main restart &&
 		query 'CREATE DATABASE moved' && query 'CREATE EXTENSION instaid' moved &&
-		query "SELECT instaid.create_shard('insta6', 6);
+		query "CREATE EXTENSION instaid; SELECT instaid.create_shard('insta6', 6);
 			CREATE TABLE insta6.photos (id bigint PRIMARY KEY DEFAULT insta6.next_id());
 			INSERT INTO insta6.photos SELECT FROM generate_series(1, 3)" authority &&
 		su postgres -c "$move insta6" && su postgres -c "$move --finish insta6" &&
@@ -105,44 +106,50 @@ run_autopkgtest()
 # to the same files in packages of the next version
 upgrade()
 {
-	for deb in "$package" "$package-sources"; do
+	set -- "$package" "$package-tickets" "$package-adopt" instaid-move
+	for deb in "$@"; do
 		dpkg-deb -R /tmp/"$deb"_*.deb "$work/next" &&
 			sed -i 's/^Version: .*/&+next/; s/-instaid (= [^)]*/&+next/' "$work/next/DEBIAN/control" &&
 			dpkg-deb -b "$work/next" "$work/$deb.deb" && rm -r "$work/next" || return
 	done
-	chmod 755 "$work" && install_deb "$work/$package.deb" "$work/$package-sources.deb" &&
-		[ "$(dpkg-query -W "$package" "$package-sources" | grep -c '+next$')" = 2 ] &&
-		query 'ALTER EXTENSION instaid UPDATE' && serves 0 &&
+	chmod 755 "$work" && install_deb "$work"/*.deb &&
+		[ "$(dpkg-query -W "$@" | grep -c '+next$')" = 4 ] &&
+		query 'ALTER EXTENSION instaid UPDATE; ALTER EXTENSION instaid_tickets UPDATE' && serves &&
 		pg_ctlcluster "$major" main restart &&
-		[ "$(query "SELECT instaid.next_ticket('invoices') > 7")" = t ] && serves 0
+		[ "$(query "SELECT instaid_tickets.next('invoices') > 7")" = t ] && serves
 }
 
-purge_sources()
+# each of the other packages can go, and the first one serves
+purge_others()
 {
-	query 'ALTER SYSTEM RESET shared_preload_libraries' && pg_ctlcluster "$major" main restart &&
-		apt-get purge -y -q "$package-sources" && ! [ -e "$lib/instaid_sources.so" ] &&
-		! [ -e "$lib/../bin/instaid-move" ] &&
-		refuses_source
+	query 'DROP EXTENSION instaid_tickets CASCADE' &&
+		query 'DROP EXTENSION instaid_tickets' authority &&
+		query 'ALTER SYSTEM RESET shared_preload_libraries' &&
+		pg_ctlcluster "$major" main restart || return
+	for other in "$package-adopt" "$package-tickets" instaid-move; do
+		apt-get purge -y -q "$other" && serves || return
+	done
+	! has instaid_tickets && ! has instaid_adopt && ! command -v instaid-move
 }
 
 # with the file of the page, where it has the shard that was moved
 purge()
 {
 	su postgres -c "cd /usr/share/doc/$package &&
-			psql -Xq -d moved -f docs/remove_shards.sql -c 'DROP EXTENSION instaid'" &&
+			psql -Xq -d moved -f examples/remove_shards.sql -c 'DROP EXTENSION instaid'" &&
 		query 'INSERT INTO insta6.photos DEFAULT VALUES' moved &&
 		query 'DROP EXTENSION instaid CASCADE' && apt-get purge -y -q "$package" && query 'SELECT 1' &&
 		! find /etc/postgresql /usr /var/lib/postgresql -name '*instaid*' | grep .
 }
 
 check 'the first package alone serves an empty Debian, with PostgreSQL' install_alone
-check '... and says what a ticket with a source needs' lacks_sources
-check 'the second package is installed and preloaded, and the ticket has values' install_sources
-check '... and its instaid-move moves a shard' moves_shard
+check 'tickets have values, and those with a source when the library is preloaded' install_tickets
+check 'instaid_adopt comes, and goes' install_adopt
+check 'instaid-move moves a shard' moves_shard
 check 'the SQL edition runs from the examples' install_sql_edition
 check 'the packages are tested there by autopkgtest' run_autopkgtest
 check '... are upgraded, and IDs and tickets go on' upgrade
-check 'the second package is purged, and the first one serves' purge_sources
+check 'the other packages are purged, and the first one serves' purge_others
 check '... is purged, and leaves no file' purge
 pg_ctlcluster "$major" main stop
 echo "1..$n"

@@ -4,11 +4,21 @@ CREATE EXTENSION IF NOT EXISTS pgtap;
 CREATE EXTENSION instaid;
 SET LOCAL timezone = 'UTC';
 SET LOCAL client_min_messages = warning;
-SELECT plan(37);
+SELECT plan(41);
 
--- tests that audit() returns this finding
+-- whether it is SQL: a function with a polymorphic argument is parsed, and not analyzed
+CREATE FUNCTION pg_temp.is_sql(cure text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('CREATE FUNCTION pg_temp.cure(anyelement) RETURNS void LANGUAGE sql AS %L', cure);
+    DROP FUNCTION pg_temp.cure(anyelement);
+    RETURN true;
+EXCEPTION WHEN syntax_error THEN
+    RETURN false;
+END $$;
+-- tests that audit() returns this finding, and that its cure is SQL
 CREATE FUNCTION pg_temp.finds(code text, severity text, object text, description text) RETURNS text LANGUAGE sql AS
-$$ SELECT ok(EXISTS (SELECT FROM instaid.audit() AS a WHERE a.code = $1 AND a.severity = $2 AND a.object = $3 AND a.problem <> '' AND a.cure <> ''), $4) $$;
+$$ SELECT ok(EXISTS (SELECT FROM instaid.audit() AS a WHERE a.code = $1 AND a.severity = $2 AND a.object = $3 AND a.problem <> ''
+                        AND a.cure <> '' AND pg_temp.is_sql(a.cure)), $4) $$;
 
 SELECT function_returns('instaid', 'audit', ARRAY[]::name[], 'setof record');
 SELECT volatility_is('instaid', 'audit', 'volatile', 'audit is volatile');
@@ -104,25 +114,41 @@ SELECT pg_temp.finds('ahead_of_clock', 'warning', 'insta5.table_id_seq', '... an
 
 ROLLBACK TO healthy;
 
--- partitions
+-- partitions; a cure creates those that are missing
+CREATE PROCEDURE pg_temp.cure(object text) LANGUAGE plpgsql AS
+$$ BEGIN EXECUTE (SELECT a.cure FROM instaid.audit() AS a WHERE a.object = $1 AND a.code <> 'default_partition'); END $$;
 CREATE TABLE insta5.parts (id bigint PRIMARY KEY DEFAULT insta5.next_id()) PARTITION BY RANGE (id);
 SELECT pg_temp.finds('no_partition', 'error', 'insta5.parts.id', 'a table without partitions');
+SAVEPOINT without;
+CALL pg_temp.cure('insta5.parts.id');
+SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... with those of the cure');
+ROLLBACK TO without;
 SELECT instaid.create_partitions('insta5.parts', now() - interval '20 days', now() - interval '10 days', '10 days');
 SELECT pg_temp.finds('no_partition', 'error', 'insta5.parts.id', '... with a partition of the past');
+SAVEPOINT past;
+SELECT instaid.create_partitions('insta5.parts', now() + interval '10 days', now() + interval '20 days', '10 days');
+SELECT pg_temp.finds('no_partition', 'error', 'insta5.parts.id', '... and one of the future');
+CALL pg_temp.cure('insta5.parts.id');
+SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id' AND code = 'no_partition'$$, '... and those of the cure');
+ROLLBACK TO past;
 SELECT instaid.create_partitions('insta5.parts', now() - interval '10 days', now() + interval '1 day', '11 days');
 SELECT pg_temp.finds('last_partition', 'warning', 'insta5.parts.id', '... with a last one that ends soon');
+CALL pg_temp.cure('insta5.parts.id');
+SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... with those of the cure');
+ROLLBACK TO past;
+SELECT instaid.create_partitions('insta5.parts', now() - interval '10 days', now() + interval '1 day', '11 days');
 CREATE TABLE insta5.rest PARTITION OF insta5.parts DEFAULT;
 SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... with a default partition');
 SELECT set_config('test.now_part', partition::text, true) FROM instaid.list_partitions('insta5.parts') WHERE to_time > now();
 DO $$ BEGIN EXECUTE format('ALTER TABLE insta5.parts DETACH PARTITION %s', current_setting('test.now_part')); END $$;
 SELECT pg_temp.finds('default_partition', 'warning', 'insta5.parts.id', '... that takes the IDs of now, after another one');
 SELECT instaid.create_partitions('insta5.parts', now() + interval '1 day', now() + interval '2 days', '1 day');
-SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... or before another one');
+SELECT pg_temp.finds('default_partition', 'warning', 'insta5.parts.id', '... or before another one');
 DO $$ BEGIN EXECUTE (SELECT format('DROP TABLE %s', partition) FROM instaid.list_partitions('insta5.parts') WHERE from_time > now()); END $$;
 DO $$ BEGIN EXECUTE (SELECT format('DROP TABLE %s', partition) FROM instaid.list_partitions('insta5.parts') WHERE to_time < now()); END $$;
 SELECT results_eq($$SELECT partition, from_time, to_time, first_id, end_id FROM instaid.list_partitions('insta5.parts')$$,
     $$VALUES ('insta5.rest'::regclass, NULL::timestamptz, NULL::timestamptz, NULL::bigint, NULL::bigint)$$, 'list_partitions() of a default partition alone has nulls');
-SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... and it is no finding');
+SELECT pg_temp.finds('default_partition', 'warning', 'insta5.parts.id', '... and from its first row on, create_partitions() fails');
 DROP TABLE insta5.rest;
 DO $$ BEGIN EXECUTE format('DROP TABLE %s', current_setting('test.now_part')); END $$;
 SELECT instaid.create_partitions('insta5.parts', now() - interval '10 days', now() + interval '1 day', '11 days');

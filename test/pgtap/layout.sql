@@ -8,9 +8,6 @@ SELECT plan(38);
 -- Names of parameters are part of a call, too.
 SELECT set_eq($$SELECT replace(format('%s(%s)', proname, pg_get_function_arguments(oid)), 'timestamp with time zone', 'timestamptz')
     FROM pg_proc WHERE pronamespace = 'instaid'::regnamespace AND proname !~ '^_'$$, ARRAY[
-    'adopt_column(table_name regclass, column_name text, dry_run boolean DEFAULT false)',
-    'adopt_shard(schema_name text, shard_id integer DEFAULT NULL::integer, epoch timestamptz DEFAULT NULL::timestamptz, renumber boolean DEFAULT false)',
-    $f$adopt_shards(IN pattern text DEFAULT '%'::text, IN dry_run boolean DEFAULT false)$f$,
     'advance_past(sequence regclass, id bigint, epoch timestamptz)',
     'audit(OUT code text, OUT severity text, OUT object text, OUT problem text, OUT cure text)',
     'audit_servers(servers text[], OUT code text, OUT severity text, OUT object text, OUT problem text, OUT cure text)',
@@ -45,7 +42,6 @@ SELECT set_eq($$SELECT replace(format('%s(%s)', proname, pg_get_function_argumen
     'next_ids(sequence regclass, shard_id integer, count integer, epoch timestamptz DEFAULT instaid.default_epoch())',
     'numeric(instaid.id)',
     'renumber_shard(schema_name text, shard_id integer)',
-    'replace_copy(copy regprocedure, shard_id integer DEFAULT NULL::integer, epoch timestamptz DEFAULT NULL::timestamptz)',
     'restore_position(sequence_name text, last bigint, epoch timestamptz DEFAULT NULL::timestamptz, shard text DEFAULT NULL::text, frozen boolean DEFAULT false)',
     'settled_id(schema_name text, sequence regclass DEFAULT ''-''::regclass, wait boolean DEFAULT true)',
     'thaw_shard(schema_name text)',

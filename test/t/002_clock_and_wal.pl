@@ -124,21 +124,18 @@ cmp_ok($ours, '<', 10_000, "a million IDs write $ours bytes of WAL");
 cmp_ok($cores, '>', 1_000_000, "... where nextval writes $cores");
 
 # No session writes and flushes a record only because it uses a sequence for the first
-# time.  One record is for 32 tickets, or a second of IDs, whoever takes them.  The tests
+# time.  One record is for a second of IDs, whoever takes them.  The tests
 # run with fsync = off, so writes are counted.
 my $writes = $node->safe_psql('postgres',
 	q{SELECT current_setting('server_version_num')::integer}) < 180000 ?
   'SELECT wal_write FROM pg_stat_wal' : q{SELECT sum(writes) FROM pg_stat_io WHERE object = 'wal'};
 $node->safe_psql('postgres', q{
-	SELECT instaid.create_ticket('t');
 	CREATE SEQUENCE far;
 	SELECT instaid.advance_past('far', instaid.min_id(now() + interval '1 h'),
 		instaid.default_epoch());
 	CHECKPOINT});
-for my $case ([ 'tickets', q{instaid.next_ticket('t')} ],
-	[ 'IDs ahead of the clock', q{instaid.next_id('far', 5)} ])
 {
-	my ($name, $call) = @$case;
+	my ($name, $call) = ('IDs ahead of the clock', q{instaid.next_id('far', 5)});
 	my $file   = $node->basedir . '/connect.sql';
 	my $before = $node->safe_psql('postgres', $writes);
 	unlink $file;
@@ -249,37 +246,26 @@ is($taker->('ROLLBACK TO s; SELECT insta5.next_id() > 0; COMMIT'), 't',
 	'... does not leave the page locked');
 
 # A transaction creates a sequence and takes values, and its commit is not flushed.  IDs
-# ahead of the clock, and tickets, which are taken after the commit, do not come again
-# after a crash.  (The commit of ALTER SEQUENCE is always flushed, since it drops a file.)
+# ahead of the clock that are taken after the commit do not come again after a crash.  (The commit of ALTER SEQUENCE is always flushed, since it drops a file.)
 $node->append_conf('postgresql.conf', "wal_level = replica\n");
 $node->restart;
-for my $case (
-	[ 'id', q{CREATE SEQUENCE %s},
-		q{(SELECT max(id) FROM instaid.next_ids('%s', 5, 1000000 + 0 * n) AS id)},
-		q{instaid.next_id('%s', 5)}, 'CREATE SEQUENCE IF NOT EXISTS %s' ],
-	[ 'ticket', q{SELECT instaid.create_ticket('%s')},
-		q{(instaid.lease_ticket('%s', 100 + 0 * n)).last},
-		q{instaid.next_ticket('%s')}, q{SET instaid.auto_create_tickets = on} ])
+for my $session ('this', 'another')
 {
-	my ($name, $create, $take_many, $take, $if_missing) = @$case;
-	for my $session ('this', 'another')
-	{
-		my @statements = map { s/%s/${session}_$name/gr } (
-			"SET instaid.max_drift = '1d'; BEGIN; $create;
-				SELECT count($take_many) FROM generate_series(1, 8) AS n; COMMIT;",
-			"SET client_min_messages = error; SELECT $take");
-		@statements = join '', @statements if $session eq 'this';
-		my $last;
-		$last = (split /\n/, $node->safe_psql('postgres', $_))[-1] for @statements;
-		$node->stop('immediate');
-		$node->start;
-		my $next = $node->safe_psql('postgres',
-			"SET client_min_messages = error; $if_missing;
-				SELECT $take" =~ s/%s/${session}_$name/gr);
-		cmp_ok($next, '>', $last,
-			'crash after an asynchronous commit of a new sequence: '
-			  . "no $name comes again ($session session)");
-	}
+	my @statements = (
+		"SET instaid.max_drift = '1d'; BEGIN; CREATE SEQUENCE $session;
+			SELECT count((SELECT max(id) FROM instaid.next_ids('$session', 5, 1000000 + 0 * n) AS id))
+			FROM generate_series(1, 8) AS n; COMMIT;",
+		"SET client_min_messages = error; SELECT instaid.next_id('$session', 5)");
+	@statements = join '', @statements if $session eq 'this';
+	my $last;
+	$last = (split /\n/, $node->safe_psql('postgres', $_))[-1] for @statements;
+	$node->stop('immediate');
+	$node->start;
+	my $next = $node->safe_psql('postgres', "SET client_min_messages = error;
+		CREATE SEQUENCE IF NOT EXISTS $session; SELECT instaid.next_id('$session', 5)");
+	cmp_ok($next, '>', $last,
+		'crash after an asynchronous commit of a new sequence: '
+		  . "no ID comes again ($session session)");
 }
 
 $node->stop;

@@ -1,5 +1,6 @@
 # Copies of a server or a database: new IDs of a copy must be above all IDs of the original,
-# and remain so after a crash of the copy.  The values of next_id(), next_ticket() and
+# and remain so after a crash of the copy.  The values of next_id(), of
+# instaid_tickets.next() and of
 # nextval() do not come again in copies that ALTER SEQUENCE makes, either.  027_dump has
 # the copies that pg_dump makes.
 #
@@ -17,6 +18,8 @@ use Clients;
 use Copies;
 use Docs;
 use SqlEdition;
+
+@Clients::extensions = ('instaid', 'instaid_tickets');
 
 my $main = Clients::server('main', { has_archiving => 1, allows_streaming => 'logical' });
 $main->safe_psql('postgres', "$shards $calls SELECT add_calls('copied'), take()");
@@ -94,7 +97,7 @@ my %forms = (
 	'CACHE'        => 'ALTER SEQUENCE %1$s.%2$I CACHE 1',
 	'NO CYCLE'     => 'ALTER SEQUENCE %1$s.%2$I NO CYCLE',
 	'AS'           => 'ALTER SEQUENCE %1$s.%2$I AS bigint',
-	'OWNED BY'     => 'ALTER SEQUENCE %1$s.%2$I OWNED BY instaid_tickets.owner.id',
+	'OWNED BY'     => 'ALTER SEQUENCE %1$s.%2$I OWNED BY copied.owner.id',
 	'OWNER TO'     => 'ALTER SEQUENCE %1$s.%2$I OWNER TO CURRENT_USER',
 	'SET LOGGED'   => 'ALTER SEQUENCE %1$s.%2$I SET UNLOGGED;
 		ALTER SEQUENCE %1$s.%2$I SET LOGGED',
@@ -105,12 +108,13 @@ my %forms = (
 	'ROLLBACK'     => 'BEGIN; ALTER SEQUENCE %1$s.%2$I START 7; ROLLBACK');
 $main->safe_psql('postgres', 'CREATE DATABASE altered');
 $main->safe_psql('altered',
-	"CREATE EXTENSION instaid; CREATE TABLE instaid_tickets.owner (id bigint); $calls");
+	"CREATE EXTENSION instaid; CREATE EXTENSION instaid_tickets; $calls
+	CREATE TABLE copied.owner (id bigint)");
 $main->safe_psql('altered', "SELECT add_calls('$_')") for sort keys %forms;
 $main->safe_psql('altered', 'SELECT take(), use()');
 $main->safe_psql('altered', qq{
 	SELECT format('$forms{$_}', relnamespace::regnamespace, relname)
-	FROM pg_class WHERE relname ~ '^$_ (next|nextval)' ORDER BY relname \\gexec
+	FROM pg_class WHERE relname ~ '^$_ next' AND relkind = 'S' ORDER BY relname \\gexec
 }) for sort keys %forms;
 # it sets them back
 $main->safe_psql('altered', q{DELETE FROM taken WHERE call ~ 'RESTART'});
@@ -134,6 +138,10 @@ $main->safe_psql('postgres', $fill);
 %last = last_ids($main, 'postgres');
 $main->wait_for_catchup('s');
 $subscriber->safe_psql('postgres', $main->safe_psql('postgres', $positions));
+# sequences of others have no positions of instaid
+$subscriber->safe_psql('postgres', $main->safe_psql('postgres', q{
+	SELECT format('SELECT setval(%L, %s);', format('%I.%I', schemaname, sequencename), last_value)
+	FROM pg_sequences WHERE schemaname = 'copied'}));
 $subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');
 is($subscriber->safe_psql('postgres', 'SELECT max(id) FROM ahead.photos'), $last{ahead},
 	'logical replication: the rows are there');
@@ -177,19 +185,11 @@ for my $edition ('extension', 'SQL edition')
 		SELECT insta6.next_id(), insta7.next_id(), back.next_id();
 		SELECT instaid.freeze_shard('insta7'), instaid.freeze_shard('back'),
 			instaid.freeze_shard('low');
-		SELECT instaid.create_ticket('invoices'), instaid.create_ticket('unused', 2, 3),
-			instaid.create_ticket('seats'), instaid.create_ticket('striped', 2, 3),
-			instaid.create_ticket('ended', data_type => 'smallint'),
-			instaid.create_ticket('restarted'), instaid.create_ticket('} . $odd =~ s/'/''/gr . q{');
-		SELECT instaid.guard_ticket('seats', 9000), instaid.guard_ticket('striped', 60);
-		SELECT instaid.next_ticket(name) FROM instaid.tickets
-		WHERE name NOT IN ('unused', 'restarted');
-		ALTER SEQUENCE instaid_tickets.restarted RESTART WITH 700}, extra_params => \@as);
+		}, extra_params => \@as);
 	$main->safe_psql('postgres', "CREATE DATABASE $older TEMPLATE $newer");
 
 	# the newer state: IDs that the clock does not know, a shard that moved away and one that
-	# came back, one that was frozen again, what the older state does not have, and a ticket that
-	# was restriped
+	# came back, one that was frozen again, and what the older state does not have
 	$main->safe_psql($newer, q{
 		SET client_min_messages = error;
 		SELECT instaid.thaw_shard('low');
@@ -199,13 +199,8 @@ for my $edition ('extension', 'SQL edition')
 		SELECT instaid.freeze_shard('insta6'), instaid.thaw_shard('back'),
 			instaid.freeze_shard('low');
 		SELECT back.next_id();
-		SELECT instaid.create_shard('gone', 11), instaid.create_ticket('refunds');
-		SELECT gone.next_id(), instaid.next_ticket('refunds');
-		SELECT instaid.next_ticket(name) FROM instaid.tickets, generate_series(1, 40)
-		WHERE name NOT IN ('unused', 'striped');
-		SELECT instaid.next_ticket('striped'), instaid.restripe_ticket('striped', 1, 4, 60);
-		ALTER SEQUENCE instaid_tickets.ended AS bigint MAXVALUE 1000000 RESTART WITH 40000;
-		SELECT instaid.next_ticket('ended')}, extra_params => \@as);
+		SELECT instaid.create_shard('gone', 11);
+		SELECT gone.next_id()}, extra_params => \@as);
 	my $lone = $edition eq 'extension' && $main->safe_psql($newer, q{
 		SELECT instaid.advance_past('lone', instaid.min_id(now() + interval '1 h'),
 			instaid.default_epoch());
@@ -235,11 +230,8 @@ for my $edition ('extension', 'SQL edition')
 			$main->connstr($older), @as, '-o', '/dev/null', '-f', $file ], '>&', \$shown),
 			"$edition: the $time run in the older state goes to the end");
 		my @told = $shown =~ /WARNING:  (.*)/g;
-		is(join("\n", sort @told), join("\n", map { "position of sequence $_" }
-			'gone.table_id_seq not restored: it does not exist',
-			'instaid_tickets.ended not restored: it ends at 32767, before 40000',
-			'instaid_tickets.refunds not restored: it does not exist'),
-			'... and names what is missing, or cannot be set');
+		is("@told", 'position of sequence gone.table_id_seq not restored: it does not exist',
+			'... and names what is missing');
 		is($main->safe_psql($older, q{
 			SELECT string_agg(schema_name, ' ' ORDER BY schema_name COLLATE "C") FROM instaid.shards
 			WHERE frozen}, extra_params => \@as), 'back insta6 insta7 low',
@@ -252,32 +244,22 @@ for my $edition ('extension', 'SQL edition')
 		SELECT instaid.thaw_shard('low'), instaid.thaw_shard('back');
 		SELECT low.next_id() > $was{low}, back.next_id() > $was{back};
 		SELECT min(id) > $was{odd} FROM "} . $odd =~ s/"/""/gr . q{".next_ids(2) AS id;
-		SELECT unused.next_id() < instaid.min_id(now() + interval '1 min');
-		SELECT string_agg(instaid.next_ticket(name)::text, ' ' ORDER BY name COLLATE "C")
-		FROM instaid.tickets WHERE name NOT IN ('ended', 'striped')}, extra_params => \@as),
-		"t|t\n|\nt|t\nt\nt\n42 42 740 42 2",
-		"$edition: IDs and tickets go on above the newer state");
+		SELECT unused.next_id() < instaid.min_id(now() + interval '1 min')}, extra_params => \@as),
+		"t|t\n|\nt|t\nt\nt", "$edition: IDs go on above the newer state");
 	is($main->safe_psql($older, "INSERT INTO photos DEFAULT VALUES RETURNING id > $lone"), 't',
 		'... and those of a sequence that no shard has') if $lone;
-	for my $ticket ('ended', 'striped')
-	{
-		like(($main->psql($older, "SELECT instaid.next_ticket('$ticket')",
-			extra_params => \@as))[2],
-			qr/ERROR:  ticket "$ticket" (?:has reached its guard|is used up)/,
-			"... and $ticket, which has no room, fails");
-	}
 	# what another transaction renames is named, and not left out; what one waits to alter is read
 	my $altering = Clients::session($main, $newer);
 	$altering->('BEGIN; ALTER SEQUENCE insta5.table_id_seq RENAME TO other;
-		ALTER SEQUENCE instaid_tickets.seats RENAME TO other;
-		SELECT pg_sequence_last_value(\'instaid_tickets.invoices\')');
+		ALTER SEQUENCE insta6.table_id_seq RENAME TO other;
+		SELECT pg_sequence_last_value(\'back.table_id_seq\')');
 	my $waiting = IPC::Run::start([ 'psql', '-XqAt', '-d', $main->connstr($newer), '-c',
-		'ALTER SEQUENCE instaid_tickets.invoices CACHE 1' ], IPC::Run::timeout(180));
+		'ALTER SEQUENCE back.table_id_seq CACHE 1' ], IPC::Run::timeout(180));
 	$main->poll_query_until($newer, 'SELECT count(*) = 1 FROM pg_locks WHERE NOT granted')
 	  or die 'nobody waits';
 	$main->psql($newer, 'SELECT instaid.dump_positions()', stdout => \my $out, stderr => \my $err,
 		extra_params => \@as);
-	my @altered = ('insta5.table_id_seq', 'instaid_tickets.seats');
+	my @altered = ('insta5.table_id_seq', 'insta6.table_id_seq');
 	is_deeply([ sort $err =~ /WARNING:  the position of sequence (\S+) is left out/g ],
 		\@altered, "$edition: a position that cannot be read is told");
 	is_deeply([ sort $out =~ /restore_position\('(\S+)', NULL\)/g ], \@altered,
@@ -286,7 +268,7 @@ for my $edition ('extension', 'SQL edition')
 	$waiting->finish;
 	# nor is what others lock for a moment, between two looks
 	append_to_file("$tablespace/alter.sql",
-		"BEGIN;\nALTER SEQUENCE instaid_tickets.seats CACHE 1;\nCOMMIT;\n\\sleep 1 ms\n")
+		"BEGIN;\nALTER SEQUENCE back.table_id_seq CACHE 1;\nCOMMIT;\n\\sleep 1 ms\n")
 	  if $edition eq 'extension';
 	my $pgbench = IPC::Run::start([ 'pgbench', '-n', '-T', '60', '-f', "$tablespace/alter.sql",
 		$main->connstr($newer) . ($as[1] ? " user=$as[1]" : '') ], '&>', '/dev/null');
@@ -297,18 +279,18 @@ for my $edition ('extension', 'SQL edition')
 			missing integer := 0;
 		BEGIN
 			FOR n IN 1 .. 200 LOOP
-				PERFORM FROM instaid.dump_positions() AS d WHERE d ~ 'instaid_tickets.seats';
+				PERFORM FROM instaid.dump_positions() AS d WHERE d ~ 'back.table_id_seq';
 				missing := missing + (NOT FOUND)::integer;
 			END LOOP;
 			SET LOCAL client_min_messages = notice;
 			RAISE NOTICE '% missing', missing;
 		END $$}, extra_params => \@as);
 	$pgbench->kill_kill;
-	like($err, qr/NOTICE:  0 missing/, "$edition: a ticket that is altered is in each file");
+	like($err, qr/NOTICE:  0 missing/, "$edition: a sequence that is altered is in each file");
 	# what another transaction locks does not stop the file
 	my $locking = Clients::session($main, $older);
 	$locking->(q{BEGIN; ALTER SEQUENCE insta5.table_id_seq CACHE 1;
-		ALTER SEQUENCE instaid_tickets.invoices CACHE 1;
+		ALTER SEQUENCE back.table_id_seq CACHE 1;
 		SELECT pg_sequence_last_value('insta6.table_id_seq')});
 	my $shown = '';
 	local $ENV{PGOPTIONS} = '-c statement_timeout=60s';
@@ -316,7 +298,7 @@ for my $edition ('extension', 'SQL edition')
 		'-o', '/dev/null', '-f', $file ], '>&', \$shown),
 		"$edition: a run while sequences are locked goes to the end");
 	is(join(' ', sort $shown =~ /position of sequence (\S+) not restored: .* lock timeout/g),
-		'insta5.table_id_seq insta6.table_id_seq instaid_tickets.invoices', '... and names them');
+		'back.table_id_seq insta5.table_id_seq insta6.table_id_seq', '... and names them');
 	(undef, undef, $err) = $main->psql($older, q{SELECT instaid.restore_position(
 		'insta5.table_id_seq', 5, instaid.default_epoch(), 'insta5', true)}, extra_params => \@as);
 	like($err,

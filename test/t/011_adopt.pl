@@ -12,6 +12,7 @@ use Clients;
 
 my $node = Clients::server('main');
 # the published arithmetic, on a sequence of 32 bits; the function notes its IDs
+$node->safe_psql('postgres', 'CREATE EXTENSION instaid_adopt');
 $node->safe_psql('postgres', q{
 	\set schema insta5
 	\set shard_id 5
@@ -68,7 +69,7 @@ my $what = q{SELECT p.oid, array_agg(d.adrelid::regclass || ' ' || d.adbin::text
 	GROUP BY 1};
 my $before = $node->safe_psql('postgres', $what);
 my ($clients, $said) = adopt(
-	q{instaid.adopt_shard('insta5', 5)},
+	q{instaid_adopt.adopt_shard('insta5', 5)},
 	('INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;') x 2,
 	'INSERT INTO insta5.likes SELECT FROM generate_series(1, 100) RETURNING id;',
 	'SELECT insta5.add_photo();',
@@ -108,7 +109,7 @@ is($node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM insta
 	'... in the table, too');
 
 ($clients, $said) = adopt(
-	q{* FROM instaid.adopt_column('insta5.users', 'id')},
+	q{* FROM instaid_adopt.adopt_column('insta5.users', 'id')},
 	('INSERT INTO insta5.users DEFAULT VALUES RETURNING id;') x 2,
 	'SELECT insta5.add_user();',
 	'INSERT INTO insta5.posts SELECT max(id) FROM insta5.users RETURNING user_id;');

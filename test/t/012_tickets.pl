@@ -1,7 +1,7 @@
 # Tickets in crashes, races and dumps, and on several servers.  pg_regress has one
 # session and one server.
 #
-# After a crash, nextval() can return a value again; next_ticket() does not.  32
+# After a crash, nextval() can return a value again; instaid_tickets.next() does not.  32
 # sessions use a new name at once.  One of two servers, odd and even, is killed and
 # restarted, and a third one joins them.
 #
@@ -19,6 +19,8 @@ use Test::More;
 use Time::HiRes qw(sleep);
 
 use Clients;
+
+@Clients::extensions = ('instaid_tickets');
 
 my $rounds = $ENV{INSTAID_TEST_ROUNDS} ? ($ENV{INSTAID_TEST_ROUNDS} + 1) / 2 : 9;
 
@@ -52,9 +54,9 @@ for my $take (
 }
 my ($nextval, $ticket, $leased) = @taken;
 is("@$nextval", '1 2 3 4 2', 'after a crash, nextval() returns a value again');
-is("@$ticket[0 .. 3]", '1 2 3 4', 'before the crash, next_ticket() returns the same values');
+is("@$ticket[0 .. 3]", '1 2 3 4', 'before the crash, next() returns the same values');
 cmp_ok($ticket->[4], '>', 4, '... and after it a value above them');
-is("@$leased[0 .. 3]", '5 10 15 20', 'before the crash, lease_ticket() returns blocks of five');
+is("@$leased[0 .. 3]", '5 10 15 20', 'before the crash, lease() returns blocks of five');
 cmp_ok($leased->[4], '>', 20, '... and after it a block above them');
 
 # A ticket does not vanish if its creation was committed, but not flushed.
@@ -343,7 +345,7 @@ my $third = Clients::server('third');
 my $boundary = 3 * (10000 + $odd->safe_psql('postgres', q{SELECT last_value FROM instaid_tickets.tickets}));
 ($ret, $stdout, $stderr) =
   $odd->psql('postgres', qq{SELECT instaid_tickets.restripe('photos', 1, 3, $boundary)});
-like($stderr, qr/is not guarded/, 'a third server: restripe_ticket() fails without the guard');
+like($stderr, qr/is not guarded/, 'a third server: restripe() fails without the guard');
 $_->safe_psql('postgres', qq{SELECT instaid_tickets.guard('photos', $boundary)}) for $odd, $even;
 wait_for(20, $odd, $even);
 $odd->safe_psql('postgres', qq{SELECT instaid_tickets.restripe('photos', 1, 3, $boundary)});

@@ -17,6 +17,8 @@ use Time::HiRes qw(sleep time);
 use Clients;
 use Sources;
 
+@Clients::extensions = ('instaid_tickets');
+
 my @quiet = ('autovacuum = off', 'checkpoint_timeout = 1d');
 my $dir = PostgreSQL::Test::Utils::tempdir;
 my ($ret, $stdout, $stderr);
@@ -663,7 +665,6 @@ take($one, 'first', 3);
 $odd->safe_psql('postgres', q{SELECT instaid_tickets.create('public.second', start => 5000)});
 $one->safe_psql('postgres', q{ALTER FOREIGN TABLE first RENAME TO second; ALTER FOREIGN TABLE second OPTIONS (SET sequence 'public.second')});
 my @second = take($one, 'second', 60);
-is(join(' ', @second[-12 .. -1]), join(' ', 5000 + $#second - 38 .. 5000 + $#second - 27), 'a ticket of another sequence has its values after those at hand') if 0;
 cmp_ok($second[-1], '>=', 5000, 'a ticket of another sequence has its values after those at hand');
 is( $one->safe_psql(
 		'postgres', q{SELECT ticket, source FROM instaid_tickets.tickets WHERE ticket::text ~ '^(first|second)'}),

@@ -12,6 +12,7 @@ use Clients;
 my $node = Clients::server('main');
 $node->safe_psql('postgres', sprintf q{
 	CREATE ROLE alice; GRANT CREATE ON DATABASE postgres TO alice;
+	CREATE EXTENSION instaid_adopt;
 	CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;
 	CREATE SERVER here FOREIGN DATA WRAPPER dblink_fdw
 		OPTIONS (host '%s', port '%s', dbname 'postgres', connect_timeout '20');
@@ -26,26 +27,22 @@ my @calls = (
 	q{instaid.thaw_shard('q1')},
 	q{instaid.renumber_shard('q1', 13)},
 	q{CALL instaid.create_shards('q%s', 21, 22)},
-	q{CALL instaid.adopt_shards('q2', true)},
-	q{CALL instaid.adopt_shards('q2')},
-	q{instaid.adopt_shard('q3', 33)},
-	q{instaid.replace_copy('q2.other(text)')},
-	q{string_agg(a, ';') FROM instaid.adopt_column('q1.users', 'id') AS a},
+	q{CALL instaid_adopt.adopt_shards('q2', true)},
+	q{CALL instaid_adopt.adopt_shards('q2')},
+	q{instaid_adopt.adopt_shard('q3', 33)},
+	q{instaid_adopt.replace_copy('q2.other(text)')},
+	q{string_agg(a, ';') FROM instaid_adopt.adopt_column('q1.users', 'id') AS a},
 	$partitions,
 	$partitions,
-	q{instaid.create_ticket('q')},
 	q{string_agg(regexp_replace(d, '[0-9]{15,}', 'ID'), '' ORDER BY d)
 		FROM instaid.dump_positions() AS d},
 	q{instaid.restore_position('q1.table_id_seq', NULL)},
-	q{instaid.guard_ticket('q', 1000)},
-	q{instaid.restripe_ticket('q', 1, 2, 1000)},
-	q{instaid.drop_ticket('q')},
 	q{string_agg(a::text, ';') FROM instaid.audit_servers('{here}') AS a});
 is($node->safe_psql('postgres', sprintf q{
 	SELECT string_agg(proname, ' ' ORDER BY proname)
 	FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
-	WHERE pronamespace = 'instaid'::regnamespace AND lanname = 'plpgsql' AND proname !~ '^_'
-	  AND proname <> ALL ('{%s}')}, join(',', map { /instaid\.(\w+)/ } @calls)), '',
+	WHERE pronamespace::regnamespace::text ~ '^instaid(_adopt)?$' AND lanname = 'plpgsql' AND proname !~ '^_'
+	  AND proname <> ALL ('{%s}')}, join(',', map { /instaid(?:_adopt)?\.(\w+)/ } @calls)), '',
 	'each function in PL/pgSQL is called');
 
 # Run a statement; return what psql says.

@@ -16,6 +16,8 @@ use Time::HiRes qw(sleep);
 use Clients;
 use Sources;
 
+@Clients::extensions = ('instaid_tickets');
+
 my @settings = (
 	'wal_level = replica',
 	'max_wal_senders = 5',

@@ -209,9 +209,9 @@ sub run_page
 }
 
 my %left_out;
-for my $file ('README.md', glob '{docs,clients,monitoring,bench,test/model}/*.md')
+for my $file ('README.md', glob '{docs,clients/*,monitoring,bench,test/model}/*.md')
 {
-	# a recipe is a part of a trial in test/clients; the suite lint compares the two
+	# a recipe is a part of a trial in clients/; the suite lint compares the two
 	my $page = slurp_file($file) =~ s/^<!-- recipe: .*\n```(?:.*\n)*?```\n//mgr;
 	my ($lies, $count, %here) = run_page($file, $page);
 	is(join("\n", @$lies), '', "$file: $count blocks");
@@ -312,7 +312,7 @@ is($query->(q{
 	FROM instaid.shards WHERE shard_id = 5}), 't|34.8', '40 bits of time count: 34.8 years');
 
 my ($tables) = grep { /TABLE insta5\.comments/ } map { $_->{text} } blocks($clients);
-isnt(index(slurp_file('test/clients/schema.sql'), $tables),
+isnt(index(slurp_file('clients/schema.sql'), $tables),
 	-1, 'recipes run on the tables of the page');
 
 my ($engines) = slurp_file('docs/clusters.md') =~ /^## Engines\n\n.*\n.*\n((?:\|.*\n)+)/m;
@@ -337,7 +337,7 @@ ok($installed, 'the SQL edition');
 for my $one (
 	[ "CALL instaid.create_shards('u%s', 100, 611)", 1 ],
 	[ "CALL instaid.create_shards('v%s', 1000, 1512)", 0 ],
-	[ 'CALL instaid.adopt_shards()', 0 ])
+	[ 'CALL instaid_adopt.adopt_shards()', 0 ])
 {
 	my ($statement, $works) = @$one;
 	my ($ok, $says) = run($edition, '', 'psql', '-Xq', '-c', "SELECT 1; $statement");

@@ -248,7 +248,7 @@ for my $case ([ 'a worker has its batch open', 'BEGIN; DELETE FROM insta5.batche
 # The outbox for the SQL edition, which needs no function of instaid but next_id()
 $node->safe_psql('postgres', 'CREATE DATABASE plain');
 $node->safe_psql('plain', q{CREATE EXTENSION instaid; SELECT instaid.create_shard('insta5', 5);}
-	. slurp_file('docs/outbox_without_c.sql'));
+	. slurp_file('examples/outbox_without_c.sql'));
 my $read = q{SELECT string_agg(topic, ' ') FROM insta5.read_outbox('gateway', 2)};
 my $late = Clients::session($node, 'plain');
 $late->(q{BEGIN; INSERT INTO insta5.outbox (topic, payload) VALUES ('first', '1')});

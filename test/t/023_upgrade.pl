@@ -12,7 +12,6 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 use Clients;
-use Sources;
 
 my $node;
 my $dir = PostgreSQL::Test::Utils::tempdir;
@@ -60,7 +59,7 @@ sub members
 	$dump =~ s/^--\n-- Data for Name: .*?(?=^--\n-- Name: |\z)//msg;
 	# the objects that 1.0 made are dumped, too
 	# rights can be those of all functions, said or not
-	return [ grep { !/\A.*(?:insta5|photos|invoices|SERVER|DEFAULT ACL)/
+	return [ grep { !/\A.*(?:insta5|photos|DEFAULT ACL)/
 			&& (!/\A.*; Type: ACL/ || /^(GRANT|REVOKE)/m) }
 		split /^--\n-- (?=Name: )/m, $dump ];
 }
@@ -76,11 +75,10 @@ sub c_functions
 
 system_or_bail('make', '-s', "PG_CONFIG=$pg_config", 'install');
 my $install_path = $pg_config =~ s,/bin/pg_config$,,r;
-my $authority = Clients::server('authority');
 $node = PostgreSQL::Test::Cluster->new('main', install_path => $install_path);
 $node->init;
 $node->append_conf('postgresql.conf',
-	"lc_messages = 'C'\nshared_preload_libraries = 'instaid_sources'\n");
+	"lc_messages = 'C'\nshared_preload_libraries = 'instaid_tickets'\n");
 $node->start;
 
 ### Objects that this version creates
@@ -94,12 +92,9 @@ $node->safe_psql('app', q{
 		photo instaid.id, n integer);
 	CREATE TABLE insta5.views (id bigint PRIMARY KEY DEFAULT insta5.next_id())
 		PARTITION BY RANGE (id);
-	SELECT instaid.create_partitions('insta5.views', now(), now() + interval '1 month', '1 month');
-	SELECT instaid.create_ticket('invoices', server => 1, servers => 2)});
-create($node, 'photos', 10, [$authority], database => 'app');
+	SELECT instaid.create_partitions('insta5.views', now(), now() + interval '1 month', '1 month')});
 
 my @ids;
-my (@invoices, @photos);
 
 # Every kind of object issues its next values.
 sub goes_on
@@ -110,9 +105,6 @@ sub goes_on
 		INSERT INTO insta5.likes (n) VALUES (1) RETURNING id;
 		INSERT INTO insta5.views DEFAULT VALUES RETURNING id});
 	push @ids, @rows;
-	push @invoices, $node->safe_psql('app', q{SELECT instaid.next_ticket('invoices')});
-	push @photos, $node->safe_psql('app',
-		q{SET instaid.segment_timeout = '120s'; SELECT instaid.next_ticket('photos')});
 	is(scalar @rows, 102, "$name: inserts get their IDs");
 	return;
 }
@@ -185,9 +177,6 @@ $node->safe_psql('fresh', 'CREATE EXTENSION instaid');
 goes_on($next);
 is("@ids", join(' ', sort { $a <=> $b } uniq(@ids)),
 	'the IDs increase, from the first to the last version');
-is("@invoices", '1 3 5 7', '... and the tickets go on');
-is("@photos", join(' ', sort { $a <=> $b } uniq(@photos)),
-	'... also the ticket with values from another server');
 is($node->safe_psql('app', "SELECT extversion FROM pg_extension WHERE extname = 'instaid'"), $next,
 	'the version is the new one');
 my $fresh = members($node, 'fresh');

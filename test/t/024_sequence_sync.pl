@@ -24,19 +24,20 @@ my @statements = (
 	'SET ROLE app; SELECT insta6.next_id();',
 	'SET ROLE app; SELECT instaid.next_id();',
 	'SET ROLE app; INSERT INTO invoices DEFAULT VALUES RETURNING id;',
-	q{SET ROLE app; SELECT instaid.next_ticket('invoices');});
+	q{SET ROLE app; SELECT instaid_tickets.next('invoice');});
 
+@Clients::extensions = ('instaid', 'instaid_tickets');
 my $node_shard = 'instaid.node_shard_id = 9';
 my $source = Clients::server('source', { allows_streaming => 'logical' }, $node_shard);
 # tickets have as many digits as IDs
 $source->safe_psql('postgres', q{
 	CREATE ROLE app LOGIN;
 	SELECT instaid.create_shard('insta5', 5), instaid.create_shard('insta6', 6);
-	SELECT instaid.create_ticket('invoices', 2, 3, 1000000000000000000);
+	SELECT instaid_tickets.create('public.invoice', 2, 3, 1000000000000000000);
 	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
-	CREATE TABLE invoices (id bigint PRIMARY KEY DEFAULT instaid.next_ticket('invoices'));
+	CREATE TABLE invoices (id bigint PRIMARY KEY DEFAULT instaid_tickets.next('invoice'));
 	GRANT USAGE ON SCHEMA insta5, insta6 TO app;
-	GRANT USAGE ON ALL SEQUENCES IN SCHEMA insta5, insta6, instaid, instaid_tickets TO app;
+	GRANT USAGE ON ALL SEQUENCES IN SCHEMA insta5, insta6, instaid, public TO app;
 	GRANT SELECT, INSERT ON insta5.photos, invoices TO app;
 	INSERT INTO insta5.photos (n) SELECT generate_series(1, 10000);});
 my $target = PostgreSQL::Test::Cluster->new('target');
@@ -98,7 +99,7 @@ $live->safe_psql('postgres', q{
 	SELECT instaid.create_shard('insta5', 5), instaid.freeze_shard('insta5'),
 		instaid.create_shard('insta6', 7);
 	SELECT setval('insta6.table_id_seq', 8000000000000000);
-	SELECT instaid.create_ticket('invoices', 2, 3, 1000000000000000000);});
+	SELECT instaid_tickets.create('public.invoice', 2, 3, 1000000000000000000);});
 $source->safe_psql('postgres', 'CREATE PUBLICATION sequences FOR ALL SEQUENCES');
 $source->safe_psql('postgres', q{SELECT instaid.thaw_shard('insta6')});
 my $connection = $source->connstr('postgres') =~ s/'//gr;

@@ -314,7 +314,7 @@ $clock->set(0);
 ### Shard IDs from a ticket of the router: docs/clusters.md
 
 $router->safe_psql('postgres',
-	q{SELECT instaid.create_ticket('shard_ids', start => 3000, data_type => 'smallint')});
+	q{CREATE EXTENSION instaid_tickets; CREATE SEQUENCE shard_ids AS smallint START 3000});
 $_->safe_psql('postgres', sprintf q{
 	CREATE SCHEMA dblink; CREATE EXTENSION dblink SCHEMA dblink;
 	CREATE SERVER authority FOREIGN DATA WRAPPER dblink_fdw
@@ -329,7 +329,7 @@ sub tenant
 	my ($name) = @_;
 	return qq{
 		SELECT instaid.create_shard('$name', shard_id)
-		FROM dblink.dblink('authority', 'SELECT instaid.next_ticket(''shard_ids'')::integer')
+		FROM dblink.dblink('authority', 'SELECT instaid_tickets.next(''shard_ids'')::integer')
 			AS t (shard_id integer)};
 }
 
@@ -353,7 +353,7 @@ is("@shard_ids", '3000 3002 3004',
 is(findings('one,two'), '', '... which audit_servers() confirms');
 
 # the authority is restored from an old backup
-my $restore = q{SELECT setval('instaid_tickets.shard_ids', 3000, false)};
+my $restore = q{SELECT setval('shard_ids', 3000, false)};
 $router->safe_psql('postgres', $restore);
 ($status, $stdout, $stderr) = $one->psql('postgres', tenant('tenant4'));
 like($stderr, qr/ERROR:  shard ID 3000 is taken/,

@@ -149,13 +149,10 @@ my %seen = (
 			SELECT insta5.next_id() > 0, count(*) FROM insta5.next_ids(3000) \g /dev/null
 			SELECT count(*) FROM pg_locks WHERE mode = 'ShareUpdateExclusiveLock'});
 	},
-	# how many of five IDs that committed SELECTs returned come again after a crash, and whether a
-	# ticket does, of a transaction that has an ID and no WAL
+	# how many of five IDs that committed SELECTs returned come again after a crash
 	repeated => sub {
 		my ($database) = @_;
 		$clock->set(0);
-		result($database, 'dba', q{SELECT instaid.create_ticket('t'), instaid.next_ticket('t');
-			GRANT USAGE ON SEQUENCE instaid_tickets.t TO app});
 		result($database, 'app', 'SELECT insta5.next_id()');
 		$node->safe_psql($database, 'CHECKPOINT');
 		$clock->set(-3600);
@@ -169,16 +166,12 @@ my %seen = (
 		$open->('SELECT insta5.next_id()')
 		  until $node->safe_psql($database, 'SELECT log_cnt > 9 FROM insta5.table_id_seq') eq 't';
 		my @ids = map { $other->('SELECT insta5.next_id()') } 1 .. 5;
-		$open->(q{SELECT instaid.next_ticket('t')});
-		my $ticket = $other->(q{BEGIN; SELECT pg_current_xact_id() \g /dev/null
-			SELECT instaid.next_ticket('t'); COMMIT});
 		Clients::crash($node);
 		$clock->start($node);
 		my %new = map { $_ => 1 } split /\n/, result($database, 'app',
 			'SELECT insta5.next_id() FROM generate_series(1, 4000)');
 		$clock->set(0);
-		return join ' ', scalar(grep { $new{$_} } @ids),
-			result($database, 'app', "SELECT instaid.next_ticket('t') > $ticket");
+		return scalar(grep { $new{$_} } @ids);
 	},
 	# IDs of shard 6 that the sequence of shard 5 makes
 	foreign => sub {
@@ -490,9 +483,6 @@ my @mutants = (
 	[ 'only a transaction ID', 'repeated',
 		[ qr/PERFORM pg_logical_emit_message\(true, 'instaid', ''::text\);/,
 		'PERFORM pg_current_xact_id();' ] ],
-	[ 'a ticket that relies on a transaction ID', 'repeated',
-		[ qr/PERFORM pg_logical_emit_message\(true, 'instaid', ''::text\);(?=\s+RETURN value)/,
-		'PERFORM instaid_sql._flush_at_commit();' ] ],
 	[ 'a parameter that admits every sequence', 'foreign', [ qr/CHECK \(VALUE = %s\)/,
 		'CHECK (true)' ] ],
 	[ 'options that are not compared', 'options',

@@ -85,9 +85,10 @@ as_dba(q{
 # with a key, the published function fails now and then by itself
 as_dba('ALTER TABLE insta5.photos DROP CONSTRAINT photos_pkey');
 as_dba('BEGIN;' . SqlEdition::changed() . 'COMMIT');
+as_dba(SqlEdition::adopting());
 my $step;
 while_inserting('from the published function', sub {
-	as_dba(q{CALL instaid.adopt_shards('insta5')});
+	as_dba(q{CALL instaid_adopt.adopt_shards('insta5')});
 	$step = as_dba(q{SELECT nextval('insta5.steps')});
 });
 is(as_dba("SELECT count(*) FROM (SELECT FROM insta5.photos GROUP BY id
@@ -151,7 +152,7 @@ as_dba(q{
 		result := (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
 			- 1577836800000) << 22 | nextval('insta7.ids') % 4096; END $$;
 	CREATE TABLE insta7.photos (id bigint PRIMARY KEY DEFAULT insta7.made());
-	SELECT instaid.replace_copy('insta7.made()', 7)});
+	SELECT instaid_adopt.replace_copy('insta7.made()', 7)});
 # a shard that cannot be moved does not stop the others
 $node->safe_psql('m', q{SET ROLE dba; SELECT instaid.create_shard('insta1', 1); RESET ROLE;
 	ALTER SEQUENCE insta1.table_id_seq OWNER TO app;
@@ -168,7 +169,6 @@ $sum = while_inserting('to the extension', sub {
 	$node->psql('m', q{
 		BEGIN;
 		ALTER SCHEMA instaid RENAME TO instaid_sql_edition;
-		ALTER SCHEMA instaid_tickets RENAME TO instaid_sql_edition_tickets;
 		CREATE EXTENSION instaid;
 		CREATE TABLE audited AS SELECT * FROM instaid.audit();
 		COMMIT;
@@ -187,7 +187,7 @@ like($move_said, qr/\A[^\n]*ERROR:[^\n]*\n[^\n]*insta1\..*
 is($node->safe_psql('m', q{SELECT object FROM instaid.audit()
 	WHERE code = 'sql_edition_shard'; DROP SCHEMA insta1, insta2 CASCADE}), "insta1\ninsta2",
 	'... which are left, and audit() names them');
-my $cure = 'Move it with sql-edition/to_extension.sql of that edition.';
+my $cure = '-- Move it with sql-edition/to_extension.sql of that edition.';
 is($node->safe_psql('m', q{
 	SELECT object, cure FROM audited WHERE code = 'sql_edition_shard' ORDER BY 1}),
 	join("\n", map { "insta$_|$cure" } 1, 2, 5, 6, 7),
@@ -242,7 +242,6 @@ $node->safe_psql('m', q{
 		insta6.sql_edition_next_id, insta6.sql_edition_next_ids,
 		insta7.sql_edition_next_id, insta7.sql_edition_next_ids;
 	DROP DOMAIN insta5.id_sequence, insta6.id_sequence, insta7.id_sequence;
-	DROP SCHEMA instaid_sql_edition_tickets;
 	INSERT INTO insta6.codes (id) SELECT id FROM insta6.photos ORDER BY id DESC LIMIT 10;
 	-- the owner of the edition is no superuser, who may not trust this role any more
 	SET ROLE dba;

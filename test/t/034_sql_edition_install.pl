@@ -10,6 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
 
+use Clients;
 use Docs;
 use SqlEdition;
 
@@ -44,6 +45,22 @@ sub run_as
 	$err =~ s/^(CONTEXT|SQL statement|PL\/pgSQL function|LINE| +\^).*\n?//mg;
 	return join "\n", grep { /\S/ } map { s/\s+\z//r } $out, $err;
 }
+
+### Two sessions at once
+
+database('at_once');
+my $first = Clients::session($node, 'at_once');
+$first->('BEGIN');
+$first->("SET LOCAL ROLE dba");
+$first->('CREATE SCHEMA instaid');
+my $second = IPC::Run::start([ 'psql', '-XAtq', '-U', 'dba', '-d', $node->connstr('at_once'),
+	'-f', 'sql-edition/all.sql' ], '<', \undef, '>', \my $said, '2>&1');
+$node->poll_query_until('at_once', q{
+	SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'});
+$first->('COMMIT');
+$second->finish;
+like($said, qr/ERROR:  another session has just created schema instaid\n.*\nHINT:  Run this file/,
+	'the edition is installed by two sessions at once: one is told to run it again');
 
 ### All files by one command, which leaves nothing in the session of a pooler
 
@@ -109,6 +126,42 @@ like(run_as('dba', database('statements'), "\\set ON_ERROR_STOP on\n$one"),
 is($node->safe_psql('statements', q{SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid'}),
 	'', '... with nothing done');
 
+### Adopting, which is a file and a schema of its own
+
+my $adopting = "\\i sql-edition/adopting.sql\n";
+my $adopts = q{CALL instaid_adopt.adopt_shards()};
+database('adopting');
+like(run_as('dba', 'adopting', $adopting),
+	qr/\AERROR:  role dba has not installed the SQL edition of instaid \Q$version\E\n/,
+	'adopting.sql needs the SQL edition');
+run_as('dba', 'adopting', $script);
+like(run_as('mallory', 'adopting', $adopting), qr/\AERROR:  role mallory has not installed/,
+	'... and its owner');
+is(run_as('dba', 'adopting', $adopting . $shown), '"$user", public', '... who installs it');
+is(run_as('dba', 'adopting', $adopts), q{NOTICE:  no schema LIKE '%' can be adopted},
+	'... to use it');
+like(run_as('dba', 'adopting', $adopting), qr/\AERROR:  schema "instaid_adopt" already exists\n/,
+	'... once');
+my $adopting_objects = $node->safe_psql('adopting', $objects);
+run_as('dba', 'adopting', "COMMENT ON SCHEMA instaid_sql IS 'instaid $later, SQL edition'");
+for my $call ($adopts, map { "SELECT instaid_adopt.$_" } q{adopt_shard('x')},
+	q{replace_copy('now()')}, q{adopt_column('pg_class', 'oid')})
+{
+	like(run_as('dba', 'adopting', $call),
+		qr/\AERROR:  this instaid_adopt works only with instaid \Q$version\E, SQL edition\n/,
+		"another version of instaid is refused: $call");
+}
+like(run_as('dba', 'adopting', "DROP SCHEMA instaid_adopt CASCADE; $adopting"),
+	qr/ERROR:  role dba has not installed.*\nDETAIL:  Its version is \Q$later\E\./,
+	'... and so is a file of another version');
+my $one_to_adopt = slurp_file("dist/sql-edition/instaid_adopt-$version.sql");
+unlike($one_to_adopt, qr/^(\\|(BEGIN|COMMIT|ROLLBACK);)/m, 'one text, without commands of psql');
+is(run_as('dba', 'query', $query->($one_to_adopt)), '', '... which can be one query');
+is($node->safe_psql('query', $objects), $adopting_objects, '... with the same objects');
+like(run_as('dba', 'one', "\\set ON_ERROR_STOP on\n$one_to_adopt"),
+	qr/\AERROR:  adopting must be installed in one transaction\n/,
+	'... and must be one transaction');
+
 ### What is there already
 
 my $there;
@@ -118,8 +171,6 @@ for my $case (
 		'is no part of a complete instaid', 'Run nothing in it' ],
 	[ q{CREATE SCHEMA instaid_sql}, 'dba', 'schema "instaid_sql" already exists',
 		'belongs to role mallory' ],
-	[ q{CREATE SCHEMA instaid_tickets}, 'dba',
-		'schema "instaid_tickets" already exists', 'belongs to role mallory' ],
 	[ $script, 'other', 'schema "instaid" already exists',
 		"belongs to role dba, and the SQL edition of instaid \Q$version\E is there",
 		'SET ROLE dba' ],
@@ -196,8 +247,6 @@ my $rights = q{
 SqlEdition::install($node, 'updated');
 $node->safe_psql('updated', 'GRANT CREATE ON DATABASE updated TO other');
 run_as('dba', 'updated', q{
-	SELECT instaid.create_ticket('invoices'); SELECT instaid.next_ticket('invoices');
-	GRANT CREATE ON SCHEMA instaid_tickets TO app;
 	SELECT instaid.add_sequence('insta5', 'likes_id_seq');
 	CREATE TABLE insta5.likes (id bigint PRIMARY KEY
 		DEFAULT insta5.next_id('insta5.likes_id_seq'));
@@ -232,11 +281,11 @@ is($node->safe_psql('updated', qq{
 	WHERE proname = 'next_id' AND strpos(prosrc, 'as of $later') > 0;
 	SELECT obj_description('instaid.extract_timestamp'::regproc), obj_description(
 		'instaid_sql'::regnamespace);
-	SELECT instaid.next_ticket('invoices'), count(*) FROM instaid.shards;
+	SELECT count(*) FROM instaid.shards;
 	INSERT INTO insta5.likes DEFAULT VALUES RETURNING id > 0;
 	SELECT at = instaid.extract_timestamp(id) FROM insta5.uses}),
 	"insta9\nthe time of an ID, to the millisecond, as of $later|what the functions of shards call:"
-	  . " instaid $later, SQL edition\n2|3\nt\nt", '... and new shards have the new text');
+	  . " instaid $later, SQL edition\n3\nt\nt", '... and new shards have the new text');
 my $texts = q{SELECT string_agg(p.oid::regprocedure || p.prosrc, ',' ORDER BY p.oid)
 	FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname ~ '^inst'};
 my $kept = $node->safe_psql('updated', $texts);
@@ -256,7 +305,7 @@ my ($using, $drop) = map { slurp_file("sql-edition/$_.sql") } 'dependants', 'dro
 database('removed');
 run_as('dba', 'removed', $script);
 run_as('dba', 'removed', q{
-	SELECT instaid.create_shard('insta5', 5); SELECT instaid.create_ticket('invoices');
+	SELECT instaid.create_shard('insta5', 5);
 	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
 	INSERT INTO insta5.photos (n) VALUES (1), (2);
 	CREATE TABLE insta5.times (id bigint, at timestamptz
@@ -277,9 +326,7 @@ is(run_as('dba', 'removed', q{
 	FROM insta5.photos;
 	SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'insta5.photos'::regclass;
 	SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname ~ '^instaid'}),
-	"3|t\nnextval('insta5.table_id_seq'::regclass)\ninstaid_tickets",
-	'... while columns count on, and tickets stay');
+	"3|t\nnextval('insta5.table_id_seq'::regclass)\n", '... while columns count on');
 is(run_as('dba', 'removed', $script), '', '... and it can be installed again');
-is(run_as('dba', 'removed', q{SELECT instaid.next_ticket('invoices')}), 1, '... with its tickets');
 
 done_testing();

@@ -39,11 +39,11 @@ for my $text (split /^---- /m, slurp_file('test/copies.sql') =~ s/\A.*?(?=^---- 
 		my ($key, $value) = $line =~ /^(\w+): +(.*)/;
 		$shape->{$key} = $value;
 	}
-	while ($text =~ /^-- adopted: (.*)/mg)
+	while ($text =~ /^-- (adopted|cured): (.*)/mg)
 	{
-		my ($schema, $number, $epoch) = $1 =~ /^schema (.*) shard (\d+) epoch (\d+)$/
-		  or die "$name: $1";
-		push @{ $shape->{adopted} }, "$schema|$number|$epoch";
+		my ($key, $schema, $number, $epoch) = "$1 $2" =~
+		  /^(\w+) schema (.*) shard (\d+) epoch (\d+)$/ or die "$name: $2";
+		push @{ $shape->{$key} }, "$schema|$number|$epoch";
 	}
 	die "$name: adopted or refused?" if !$shape->{adopted} && !defined $shape->{refused};
 	$shape->{insert} = $shape->{insert} eq '-' ? [] : [ split ' ', $shape->{insert} ];
@@ -103,8 +103,8 @@ my $driver = q{
 };
 
 $node->safe_psql('postgres', 'CREATE DATABASE c OWNER dba; CREATE DATABASE s OWNER dba');
-$node->safe_psql('c', "CREATE EXTENSION instaid; $driver");
-$node->safe_psql('s', SqlEdition::changed(), extra_params => [ '-U', 'dba' ]);
+$node->safe_psql('c', "CREATE EXTENSION instaid_adopt CASCADE; $driver");
+$node->safe_psql('s', SqlEdition::changed() . SqlEdition::adopting(), extra_params => [ '-U', 'dba' ]);
 $node->safe_psql('s', $driver);
 
 # Run statements in a database as a role; \echo and \warn end parts of what they print, and of their
@@ -168,12 +168,13 @@ sub faults
 {
 	my ($shape, $edition, $owner, $is_open) = @_;
 	my $database = "${edition}_$shape->{name}";
-	my $caller = $edition eq 'c' ? $superuser : 'dba';
+	my $caller = $owner;
 	my ($tables, $calls) = (array(@{ $shape->{insert} }), array(@{ $shape->{call} }));
 	my @faults;
 
 	my $as_app = sub {
-		my (undef, $said) = run_as('app', $database, "INSERT INTO $shape->{app} (n) VALUES (1)");
+		my (undef, $said) = run_as('app', $database,
+			$shape->{app} =~ /^\w+ / ? $shape->{app} : "INSERT INTO $shape->{app} (n) VALUES (1)");
 		return @$said;
 	};
 	# public is open as in databases that were made before PostgreSQL 15
@@ -186,21 +187,25 @@ sub faults
 		SELECT driver.make(1, $tables, '{}', 50);});
 	die "$shape->{name}: @$said" if @$said;
 	die "$shape->{name}: no rights" if defined $shape->{app} && $as_app->();
+	my ($definitions) = run_as($owner, $database, q{SELECT pg_get_functiondef(objid) || ';'
+		FROM instaid._copies WHERE classid = 'pg_proc'::regclass});
 
 	($out, $said) = run_as($caller, $database, join $part, $audit, $state,
-		'CALL instaid.adopt_shards(dry_run => true);', "$state\n",
-		"CALL instaid.adopt_shards();\n\\echo :ERROR\n", $state, $shards, $audit);
-	my ($found, $before, undef, $after_dry, $failed, $after, $there, $cures) = @$out;
+		'CALL instaid_adopt.adopt_shards(dry_run => true);', "$state\n",
+		"CALL instaid_adopt.adopt_shards();\n\\echo :ERROR\n", $state, $shards, $audit);
+	my ($found, $before, undef, $after_dry, $has_error, $after, $there, $cures) = @$out;
 	my ($announced, $reason) = map { $_ // '' } @$said[ 2, 4 ];
+	push @faults, "adopt_shards() fails: $reason" if $has_error !~ /false/;
+	my $has_failed = $reason =~ /could not be adopted/;
 	push @faults, 'audit() finds no copy: ' . ($said->[0] // '')
 	  if !grep { $_->[0] =~ /^copy/ } findings($found);
 	push @faults, 'a dry run changes something' if $after_dry ne $before;
 	my $is_as_expected = 0;
-	my $is_adopted = $shape->{adopted} && !(defined $shape->{refused} && $failed =~ /true/);
+	my $is_adopted = $shape->{adopted} && !(defined $shape->{refused} && $has_failed);
 	if ($is_adopted)
 	{
 		push @faults, "it is not adopted: $reason"
-		  if $failed =~ /true/ || grep { !/other roles have rights on sequence/ }
+		  if $has_failed || grep { !/other roles have rights on sequence/ }
 			  $reason =~ /^WARNING:.*/mg;
 		chomp $there;
 		if ($there ne join "\n", @{ $shape->{adopted} })
@@ -221,7 +226,7 @@ sub faults
 	}
 	else
 	{
-		push @faults, 'it is adopted' if $failed !~ /true/ && $reason !~ /^WARNING/m;
+		push @faults, 'it is adopted' if !$has_failed && $reason !~ /^WARNING/m;
 		push @faults, "the reason does not match: $reason"
 		  if $reason !~ /$shape->{refused}/s || $reason =~ /They belong to another role, have/
 			  || $reason =~ /^(?:ERROR|WARNING): +(?:\S+: )?\w+ \S+ does not exist$/m;
@@ -245,23 +250,41 @@ sub faults
 	{
 		my @cures = grep { $_->[1] eq 'error' || $is_adopted && statements($_->[4]) } @left;
 		my @texts = map { $_->[4] } @cures;
-		if (grep { /CALL instaid\.adopt_shards\(\)/ } @texts)
+		if (grep { /CALL instaid_adopt\.adopt_shards\(\)/ } @texts)
 		{
-			(undef, $said) = run_as($caller, $database, 'CALL instaid.adopt_shards()');
+			(undef, $said) = run_as($caller, $database, 'CALL instaid_adopt.adopt_shards()');
 			push @texts, "@$said" =~ /^HINT: +(.*)/mg;
 		}
 		my @run = grep { !$run{$_}++ } map { statements($_, $shape->{cure}) } @texts;
 		last if !@run;
 		($out, $said) = run_as((grep { /^Let the owner/ } @texts) ? $owner : $caller, $database,
 			join $part, @run, "$audit\n");
-		push @faults, map { "the cure fails: $run[$_] $said->[$_]" }
-		  grep { ($said->[$_] // '') =~ /ERROR/ } 0 .. $#run;
+		my @asked;
+		for my $i (grep { ($said->[$_] // '') =~ /ERROR/ } 0 .. $#run)
+		{
+			# where nothing tells the number, the cure asks for it
+			push(@asked, $1), next if $said->[$i] =~ /tell the shard ID.*\nHINT: .*?: (.*)/;
+			push @faults, "the cure fails: $run[$i] $said->[$i]";
+		}
+		if (@asked)
+		{
+			($out, $said) = run_as($caller, $database, join $part, @asked, "$audit\n");
+			push @faults, map { "the cure of the cure fails: $_" } grep { /ERROR/ } @$said;
+			$run{$_}++ for @asked;
+		}
 		my %cured = map { ("$_->[0] $_->[2]" => 1) } @cures;
 		@left = grep { $_->[1] eq 'error' || $cured{"$_->[0] $_->[2]"} } findings($out->[-1]);
 	}
+	if ($shape->{cured})
+	{
+		($out) = run_as($caller, $database, $shards);
+		chomp(my $there = $out->[0] // '');
+		push @faults, "the cures have made: $there"
+		  if $there ne join "\n", @{ $shape->{cured} };
+	}
 	# a migration that runs again does this, too
 	($out, $said) = run_as($caller, $database, join $part, (grep { /replace_copy/ } sort keys %run),
-		q{SELECT instaid.replace_copy(p.oid) FROM instaid.shards AS s, pg_proc AS p
+		q{SELECT instaid_adopt.replace_copy(p.oid) FROM instaid.shards AS s, pg_proc AS p
 		WHERE s.schema_name <> 'instaid' AND pronamespace = s.schema_name::text::regnamespace
 			AND proname = 'next_id' ORDER BY pronargs LIMIT 1;} . "\n");
 	push @faults, map { "replace_copy() can run again: $_" }
@@ -303,6 +326,22 @@ sub faults
 	if (defined $shape->{app})
 	{
 		push @faults, map { "app cannot insert any more: $_" } $as_app->() if @others;
+	}
+	# An application that creates the functions at each start puts them back.
+	if ($is_adopted)
+	{
+		($out, $said) = run_as($owner, $database, join $part, "SET client_min_messages = error;
+			@$definitions", "RESET client_min_messages;
+			CALL instaid_adopt.adopt_shards();", $shards, $audit, "SELECT driver.make(4, "
+			. array(@others) . ', ' . array(grep { !/photos/ } @{ $shape->{call} }) . ", 10);
+			$repeated $not_above\n");
+		push @faults, "put back: $said->[1]" if "@$said" =~ /ERROR|WARNING/;
+		chomp(my $again = $out->[2] // '');
+		push @faults, "put back, the shards are: $again" if $again ne $there;
+		push @faults, "put back, IDs: $out->[4]" if ($out->[4] // '') =~ /\w/;
+		push @faults, 'put back, audit() has: ' . said(grep { $_->[1] eq 'error' }
+			findings($out->[3]));
+		pop @faults if $faults[-1] eq 'put back, audit() has: ';
 	}
 	return ($is_as_expected ? ($is_adopted ? 'adopted' : 'refused') : 'faults', @faults);
 }
@@ -399,7 +438,7 @@ for my $writer (@writers)
 	$writer->{call} = IPC::Run::start(
 		[ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d',
 			$node->connstr($writer->{database}) . " user=$writer->{caller}" ], '<',
-		\"CALL instaid.adopt_shards(); SELECT max(id) FROM ($writer->{ids}) AS t
+		\"CALL instaid_adopt.adopt_shards(); SELECT max(id) FROM ($writer->{ids}) AS t
 			WHERE EXISTS ($shards_exist);\n", '>',
 		\$writer->{adopted}, '2>', \$writer->{said});
 }
@@ -491,7 +530,7 @@ sub attack
 	}
 
 	my ($out, $called) = run_as($caller, $database, join $part,
-		"CALL instaid.adopt_shards(dry_run => true);", "CALL instaid.adopt_shards();", "$audit\n");
+		"CALL instaid_adopt.adopt_shards(dry_run => true);", "CALL instaid_adopt.adopt_shards();", "$audit\n");
 	my $reason = $called->[1] // '';
 	is($node->safe_psql($database, $ran), 'f', "$name: no foreign code runs");
 	my $is_adopted = $node->safe_psql($database, $shards);

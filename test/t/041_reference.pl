@@ -1,5 +1,5 @@
-# The reference has each public function, view, type and setting of both editions under its
-# name, with the signature of the catalog, and quotes only messages that the sources can print.
+# The references have each public function, view, type and setting of instaid's editions, and of
+# instaid_tickets, under its name, with the signature of the catalog, and quotes only messages that the sources can print.
 # With REFERENCE set, it writes the signatures into the pages: see "make reference".
 
 use strict;
@@ -11,7 +11,14 @@ use Test::More;
 use Clients;
 use Docs;
 
-my @pages = ('docs/reference.md', 'docs/reference-tickets.md');
+# What each page is about
+my %schema = (
+	'docs/reference.md' => 'instaid',
+	'docs/reference-adopt.md' => 'instaid_adopt',
+	'docs/reference-tickets.md' => 'instaid_tickets');
+my @pages = sort keys %schema;
+
+@Clients::extensions = ('instaid', 'instaid_adopt', 'instaid_tickets');
 
 # Messages of PostgreSQL, which are not in our sources
 my $of_postgresql = qr/^(?:permission\ denied\ for\ (?:database|schema|parameter)\ \w+
@@ -33,16 +40,23 @@ my $of_postgresql = qr/^(?:permission\ denied\ for\ (?:database|schema|parameter
 my $node = Clients::server('reference');
 $node->safe_psql('postgres', 'CREATE DATABASE sql_edition');
 $node->command_ok([ 'psql', '-Xq', '-d', $node->connstr('sql_edition'), '-f',
-		'sql-edition/all.sql' ], 'the SQL edition');
-my %signatures = signatures(sub {
-	my ($edition, $sql) = @_;
-	return $node->safe_psql($edition eq 'extension' ? 'postgres' : 'sql_edition', $sql);
-});
-my %columns = $node->safe_psql('postgres', q{
-	SELECT c.relname, string_agg(a.attname, ' ' ORDER BY a.attname COLLATE "C")
-	FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
-	WHERE c.relnamespace = 'instaid'::regnamespace AND c.relkind = 'v' AND c.relname !~ '^_'
-	GROUP BY c.oid}) =~ /^(\w+)\|(.*)$/mg;
+		'sql-edition/all.sql', '-f', 'sql-edition/adopting.sql' ], 'the SQL edition');
+my (%signatures, %columns);
+for my $page (@pages)
+{
+	my $schema = $schema{$page};
+	$signatures{$page} = { signatures(
+		sub {
+			my ($edition, $sql) = @_;
+			return $node->safe_psql($edition eq 'extension' ? 'postgres' : 'sql_edition', $sql);
+		},
+		$schema, 'extension', $schema eq 'instaid_tickets' ? () : 'SQL edition') };
+	$columns{$page} = { $node->safe_psql('postgres', qq{
+		SELECT c.relname, string_agg(a.attname, ' ' ORDER BY a.attname COLLATE "C")
+		FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+		WHERE c.relnamespace = '$schema'::regnamespace AND c.relkind = 'v' AND c.relname !~ '^_'
+		GROUP BY c.oid}) =~ /^(\w+)\|(.*)$/mg };
+}
 my @messages = messages();
 my $any_message = do { my $any = join '|', @messages; qr/^(?:$any)$/ };
 
@@ -51,33 +65,35 @@ if ($ENV{REFERENCE})
 	mkdir $_ for "$ENV{SCRATCH}/result", "$ENV{SCRATCH}/result/docs";
 	for my $file (@pages)
 	{
-		my ($page) = with_signatures(slurp_file($file), %signatures);
+		my ($page) = with_signatures(slurp_file($file), %{ $signatures{$file} });
 		append_to_file("$ENV{SCRATCH}/result/$file", $page);
 	}
 	done_testing();
 	exit;
 }
 
-# What is wrong with the pages
+# What is wrong with texts of the pages
 sub faults
 {
-	my (@texts) = @_;
-	my (@faults, %seen);
-	for my $page (@texts)
+	my (%texts) = @_;
+	my @faults;
+	for my $file (sort keys %texts)
 	{
-		my ($right, @names) = with_signatures($page, %signatures);
+		my $page = $texts{$file};
+		my %seen;
+		my ($right, @names) = with_signatures($page, %{ $signatures{$file} });
 		push @faults, 'another signature than in the catalog: make reference' if $page ne $right;
 		$seen{$_}++ for @names;
 		# the columns of a view are in the table below it
 		while ($page =~ /^### (\w+)\n((?:(?!^###? ).*\n)*)/mg)
 		{
 			my ($view, $section) = ($1, $2);
-			next unless $columns{$view};
+			next unless $columns{$file}{$view};
 			my ($table) = $section =~ /^\| column \| content \|\n((?:\|.*\n)*)/m;
 			my $found = join ' ', sort map { /`(\w+)`/g } map { (split /\|/)[1] }
 			  split /\n/, $table // '';
-			push @faults, "columns of $view: $found; not $columns{$view}"
-			  if $found ne $columns{$view};
+			push @faults, "columns of $view: $found; not $columns{$file}{$view}"
+			  if $found ne $columns{$file}{$view};
 		}
 		while ($page =~ /^\| message \| what to do \|\n\|---\|---\|\n((?:\|.*\n)*)/mg)
 		{
@@ -85,17 +101,17 @@ sub faults
 			  grep { !/$any_message/ && !/$of_postgresql/ }
 			  map { /`([^`]+)`/g } map { (split /(?<!\\)\|/)[1] } split /\n/, $1;
 		}
+		push @faults, map { "no heading $_" } grep { !$seen{$_} } sort keys %{ $signatures{$file} };
+		push @faults, map { "nothing is called $_" } grep { !$signatures{$file}{$_} } sort keys %seen;
+		push @faults, map { "two headings $_" } grep { $seen{$_} > 1 } sort keys %seen;
 	}
-	push @faults, map { "no heading $_" } grep { !$seen{$_} } sort keys %signatures;
-	push @faults, map { "nothing is called $_" } grep { !$signatures{$_} } sort keys %seen;
-	push @faults, map { "two headings $_" } grep { $seen{$_} > 1 } sort keys %seen;
 	return join "\n", @faults;
 }
 
-my @texts = map { slurp_file($_) } @pages;
-cmp_ok(scalar(keys %signatures), '>', 50, 'names in the catalogs');
+my %texts = map { $_ => slurp_file($_) } @pages;
+cmp_ok(scalar(keys %{ $signatures{'docs/reference.md'} }), '>', 40, 'names in the catalogs');
 cmp_ok(scalar(@messages), '>', 200, 'messages in the sources');
-is(faults(@texts), '', 'the reference');
+is(faults(%texts), '', 'the references');
 is(join(' ', grep { slurp_file($_) =~ /^```signature/m } grep { !/reference/ } glob '*.md */*.md'),
 	'', 'signatures are nowhere else');
 
@@ -109,9 +125,9 @@ for my $change (
 	[ 'a message', '| `shard ID 5 is taken', '| `shard ID 5 is used', 'no message' ])
 {
 	my ($name, $from, $to, $fault) = @$change;
-	my @changed = @texts;
-	$changed[0] =~ s/\Q$from\E/$to/ or die "no $from";
-	like(faults(@changed), qr/$fault/s, "$name that is wrong: found");
+	my %changed = %texts;
+	$changed{'docs/reference.md'} =~ s/\Q$from\E/$to/ or die "no $from";
+	like(faults(%changed), qr/$fault/s, "$name that is wrong: found");
 }
 
 done_testing();

@@ -198,7 +198,7 @@ source_find(Oid ticket, Source *source)
 	StringInfoData identity;
 
 	memset(source, 0, sizeof(*source));
-	/* each can be gone by now */
+	/* each can be gone by now; what is found here is not looked up again, since no lock keeps it */
 	if (!OidIsValid(owner) || server == NULL || (value = option_value(of_table, "sequence")) == NULL)
 		return false;
 	source->sequence = value;
@@ -213,10 +213,11 @@ source_find(Oid ticket, Source *source)
 	is_mapped = find_mapping(owner, server->serverid, &mapping);
 	source->needs_password = !superuser_arg(owner) || !superuser_arg(server->owner);
 	value = option_value(mapping, "password");
-	if (object_aclcheck(ForeignServerRelationId, server->serverid, owner, ACL_USAGE) != ACLCHECK_OK)
-		source->refusal = psprintf("role \"%s\" has no USAGE on it", role);
-	else if (!is_mapped)
+	/* first: without one, the server can be gone, and then the next check is an error */
+	if (!is_mapped)
 		source->refusal = psprintf("there is no user mapping for role \"%s\"", role);
+	else if (object_aclcheck(ForeignServerRelationId, server->serverid, owner, ACL_USAGE) != ACLCHECK_OK)
+		source->refusal = psprintf("role \"%s\" has no USAGE on it", role);
 	else if (source->needs_password && (value == NULL || value[0] == '\0'))
 		source->refusal = psprintf("the user mapping for role \"%s\" has no password", role);
 	value = option_value(server->options, "connect_timeout");

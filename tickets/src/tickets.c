@@ -16,13 +16,23 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/relation.h"
+#include "access/table.h"
 #include "access/xlog.h"
+#include "catalog/dependency.h"
+#include "catalog/indexing.h"
+#include "catalog/pg_attrdef.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_depend.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
+#include "commands/proclang.h"
 #include "common/int.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -73,18 +83,125 @@ typedef struct TicketState
 	bool		off_stripe;		/* it stands at a value of another server */
 } TicketState;
 
+/* The function's language and, unless owner is NULL, its owner; InvalidOid if it is gone */
+static Oid
+function_language(Oid function, Oid *owner)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Oid			language = InvalidOid;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		language = ((Form_pg_proc) GETSTRUCT(tuple))->prolang;
+		if (owner != NULL)
+			*owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
+		ReleaseSysCache(tuple);
+	}
+	return language;
+}
+
+/* Does a column default call a function of instaid, or one in its language? */
+static bool
+default_makes_ids(Relation depend, Oid attrdef, Oid language)
+{
+	Oid			extension = getExtensionOfObject(LanguageRelationId, language);
+	bool		found = false;
+	ScanKeyData key[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(AttrDefaultRelationId));
+	ScanKeyInit(&key[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(attrdef));
+	scan = systable_beginscan(depend, DependDependerIndexId, true, NULL, lengthof(key), key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_depend form = (Form_pg_depend) GETSTRUCT(tuple);
+
+		found = form->refclassid == ProcedureRelationId &&
+			(function_language(form->refobjid, NULL) == language ||
+			 getExtensionOfObject(ProcedureRelationId, form->refobjid) == extension);
+	}
+	systable_endscan(scan);
+	return found;
+}
+
+/*
+ * Does a sequence issue IDs of the extension instaid?  Then a function in its language depends on the
+ * sequence, or a column default that calls such a function.  Anybody can create objects that depend
+ * on any sequence.  Therefore only those count whose owner has the rights of the sequence's owner.
+ */
+static bool
+makes_ids(Oid sequence)
+{
+	Oid			language = get_language_oid("instaid", true);
+	bool		found = false;
+	Relation	depend;
+	ScanKeyData key[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	if (!OidIsValid(language))
+		return false;
+	depend = table_open(DependRelationId, AccessShareLock);
+	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(RelationRelationId));
+	ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(sequence));
+	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, lengthof(key), key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_depend form = (Form_pg_depend) GETSTRUCT(tuple);
+		Oid			owner = InvalidOid;
+
+		if (form->classid == ProcedureRelationId)
+			found = function_language(form->objid, &owner) == language;
+		else if (form->classid == AttrDefaultRelationId &&
+				 default_makes_ids(depend, form->objid, language))
+		{
+			owner = relation_owner(GetAttrDefaultColumnAddress(form->objid).objectId);
+			found = true;
+		}
+		found = found && OidIsValid(owner) && has_privs_of_role(owner, relation_owner(sequence));
+	}
+	systable_endscan(scan);
+	table_close(depend, AccessShareLock);
+	return found;
+}
+
 /* Why a sequence cannot serve as a ticket, or NULL if it can */
 static const char *
-ticket_fault(char persistence, Form_pg_sequence options)
+ticket_fault(Oid sequence, char persistence, Form_pg_sequence options)
 {
 	if (options->seqincrement <= 0)
 		return psprintf("Its INCREMENT is %lld; it must count up.",
 						(long long) options->seqincrement);
 	if (options->seqcycle)
 		return "It is defined with CYCLE; a ticket must not repeat its values.";
+	if (persistence == RELPERSISTENCE_TEMP)
+		return "It is temporary; it ends with the session.";
 	if (persistence != RELPERSISTENCE_PERMANENT)
 		return "It is UNLOGGED; a crash would set it back.";
+	if (makes_ids(sequence))
+		return "It issues IDs of the extension instaid, whose values are times.";
 	return NULL;
+}
+
+/* Refuse a sequence that cannot serve as a ticket, and which the caller has locked. */
+static void
+check_fitness(Relation sequence, Form_pg_sequence options)
+{
+	const char *fault = ticket_fault(RelationGetRelid(sequence),
+									 sequence->rd_rel->relpersistence, options);
+
+	if (fault != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("sequence \"%s\" cannot serve as a ticket",
+						RelationGetRelationName(sequence)),
+				 errdetail_internal("%s", fault),
+				 errhint("Use a sequence that is permanent, counts up, does not cycle, and issues nothing else.")));
 }
 
 /*
@@ -219,7 +336,6 @@ static void
 load_ticket(Ticket *ticket, Oid relid)
 {
 	Relation	rel;
-	const char *fault;
 
 	memset(ticket, 0, sizeof(*ticket));
 	ticket->relid = relid;
@@ -251,14 +367,7 @@ load_ticket(Ticket *ticket, Oid relid)
 	else
 	{
 		rel = sequence_open_locked(relid, SEQUENCE_RIGHTS, &ticket->options);
-		fault = ticket_fault(rel->rd_rel->relpersistence, &ticket->options);
-		if (fault)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("sequence \"%s\" cannot serve as a ticket", RelationGetRelationName(rel)),
-					 errdetail_internal("%s", fault),
-					 errhint("Its owner can set it right with ALTER SEQUENCE %s.",
-							 sequence_qualified_name(relid))));
+		check_fitness(rel, &ticket->options);
 		ticket->step = ticket->options.seqcache > 1 ? ticket->options.seqcache : DEFAULT_STEP;
 		ticket->needs_wal = RelationNeedsWAL(rel);
 		ticket->locator = rel->rd_locator;
@@ -369,41 +478,50 @@ instaid_tickets_lease(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }
 
-/* ALTER SEQUENCE has this lock, too; but it finds a sequence by its name. */
+/* Only a sequence has an owner that counts here; sequence_open_locked() refuses other relations. */
+static void
+check_owner(Oid relid)
+{
+	if (get_rel_relkind(relid) == RELKIND_SEQUENCE &&
+		!has_privs_of_role(GetUserId(), relation_owner(relid)))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(relid));
+}
+
+/* ALTER SEQUENCE takes this lock, too; but it finds a sequence by its name. */
 Datum
 instaid_tickets_lock(PG_FUNCTION_ARGS)
 {
 	Oid			relid = PG_GETARG_OID(0);
+	Relation	rel;
 	FormData_pg_sequence options;
 
-	if (get_rel_relkind(relid) == RELKIND_SEQUENCE &&
-		!has_privs_of_role(GetUserId(), relation_owner(relid)))
-		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(relid));
+	check_owner(relid);
 	LockRelationOid(relid, ShareRowExclusiveLock);
 	/* it can have been dropped, or given to another role, before the lock */
-	relation_close(sequence_open_locked(relid, SEQUENCE_RIGHTS, &options), NoLock);
-	if (options.seqincrement <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("sequence %s cannot serve as a ticket", sequence_qualified_name(relid)),
-				 errdetail("Its INCREMENT is %lld; it must count up.",
-						   (long long) options.seqincrement)));
+	rel = sequence_open_locked(relid, SEQUENCE_RIGHTS, &options);
+	check_owner(relid);
+	check_fitness(rel, &options);
+	relation_close(rel, NoLock);
 	PG_RETURN_VOID();
 }
 
-/* Where a sequence stands as a ticket, or why it cannot be one */
+/*
+ * Where a sequence stands as a ticket, or why it cannot be one; and whether next() or lease() was the
+ * last to write its page, which nextval(), setval() and recovery hide until the next call.
+ */
 Datum
 instaid_tickets_state(PG_FUNCTION_ARGS)
 {
-	Datum		values[4] = {0};
-	bool		nulls[4] = {true, true, true, true};
+	Oid			sequence = PG_GETARG_OID(0);
+	Datum		values[5] = {0};
+	bool		nulls[5] = {true, true, true, true, true};
 	FormData_pg_sequence options;
 	char		persistence;
 	FormData_pg_sequence_data data;
 
-	if (sequence_read(PG_GETARG_OID(0), &options, &persistence, &data))
+	if (sequence_read(sequence, &options, &persistence, &data))
 	{
-		const char *fault = ticket_fault(persistence, &options);
+		const char *fault = ticket_fault(sequence, persistence, &options);
 
 		if (fault == NULL)
 		{
@@ -420,6 +538,8 @@ instaid_tickets_state(PG_FUNCTION_ARGS)
 			values[3] = CStringGetTextDatum(fault);
 			nulls[3] = false;
 		}
+		values[4] = BoolGetDatum(fault == NULL && !sequence_is_cores(&data));
+		nulls[4] = false;
 	}
 	PG_RETURN_DATUM(make_row(fcinfo, values, nulls));
 }

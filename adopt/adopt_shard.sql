@@ -1,0 +1,607 @@
+---- Adopting ----
+
+-- Lock the tables whose defaults make IDs of functions, and find the largest ID in them, and the shard
+-- IDs of the newest rows: in tables of the functions' owner, the schema's or a superuser, since
+-- any role can write such a default.
+CREATE FUNCTION instaid_adopt._lock_tables_of(
+    schema oid, functions oid[], owner regrole, OUT largest bigint, OUT place text,
+    OUT shard_ids integer[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    part record;
+    seen bigint[];
+    left_out regclass[] := '{}'::regclass[];
+BEGIN
+    shard_ids := '{}';
+    FOR part IN
+        SELECT c.oid::regclass AS relation, t.attname, c.relowner::regrole AS owner,
+               (o.rolsuper OR o.oid IN (_lock_tables_of.owner, n.nspowner))
+               AND pg_has_role(o.oid, 'USAGE')
+               AND (NOT o.rolsuper OR instaid._is_superusers_schema(c.relnamespace))
+               AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
+                               WHERE h.owner <> c.relowner) AS is_ours,
+               -- a domain has the output function of its base type
+               c.relkind <> 'v' AND y.typoutput IN (
+                   'int8out'::regproc, COALESCE(to_regproc('instaid.id_out'), 'int8out'))
+               AS has_ids
+        FROM instaid_adopt._columns_of(schema, functions) AS k
+             JOIN pg_class AS c ON c.oid = k.relid JOIN pg_roles AS o ON o.oid = c.relowner
+             JOIN pg_attribute AS t ON t.attrelid = k.relid AND t.attnum = k.attnum
+             JOIN pg_type AS y ON y.oid = t.atttypid JOIN pg_namespace AS n ON n.oid = schema
+        WHERE k.filled_by = 'default' AND c.relkind IN ('r', 'p', 'v')
+          AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
+    LOOP
+        IF part.is_ours IS NOT TRUE THEN
+            left_out := array_remove(left_out, part.relation) || part.relation;
+            CONTINUE;
+        END IF;
+        PERFORM instaid._execute_as(part.owner, format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
+                                                       part.relation));
+        CONTINUE WHEN NOT part.has_ids;
+        seen := instaid._execute_as(part.owner, format(
+            -- An index gives them.  A value below a day after the epoch is no such ID.
+            'SELECT ARRAY[max(r.id)] || array_agg(DISTINCT instaid.extract_shard_id(r.id)::bigint)'
+            ' FILTER (WHERE r.id > instaid.make_id(instaid.default_epoch() + ''1 day'', 0, 0))'
+            ' FROM (SELECT %1$I::bigint AS id FROM %2$s WHERE %1$I IS NOT NULL'
+            ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation))::bigint[];
+        shard_ids := shard_ids || seen[2:]::integer[];
+        IF largest IS NULL OR seen[1] > largest THEN
+            largest := seen[1];
+            place := format('%s.%I', part.relation, part.attname);
+        END IF;
+    END LOOP;
+    IF left_out <> '{}' THEN
+        RAISE WARNING 'tables of other owners have IDs of schema %',
+            (SELECT quote_ident(n.nspname) FROM pg_namespace AS n WHERE n.oid = schema) USING
+            DETAIL = format('Their rows are not read: %s.', array_to_string(left_out, ', ')),
+            HINT = 'If their largest ID is ahead of the clock, pass it to instaid.advance_past().';
+    END IF;
+END $$;
+
+-- Copies of the published function, and why one is not adopted, null if it is.  The first one of a
+-- schema is next_id(), or becomes it.
+CREATE FUNCTION instaid_adopt._found_copies(
+    OUT schema_name name, OUT object text, OUT function oid, OUT place bigint, OUT reason text)
+    RETURNS SETOF record LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off AS $$
+    WITH copy AS (
+        SELECT n.nspname AS schema_name, c.object, p.oid AS function, p.proowner, p.pronargs,
+               p.proname, f.oid AS next_id, pg_get_userbyid(f.proowner) AS next_id_owner,
+               CASE WHEN p.oid IS NULL THEN 'is a default'
+                    WHEN pg_has_role(p.proowner, 'USAGE') IS NOT TRUE
+                    THEN format('belongs to %I', pg_get_userbyid(p.proowner))
+                    WHEN NOT instaid._can_trust(p.proowner, n.nspowner)
+                    THEN format('belongs to %I, and its schema to %s',
+                                pg_get_userbyid(p.proowner), instaid._ruler(n.nspowner))
+                    WHEN p.prorettype <> 'bigint'::regtype OR p.proretset
+                    THEN 'returns ' || pg_get_function_result(p.oid)
+                    WHEN p.pronargs > p.pronargdefaults THEN 'has arguments' END AS reason,
+               s.owner IS NOT NULL AS is_shard, s.owner AS shard_owner,
+               p.proname = 'next_id' AND EXISTS (
+                   SELECT FROM pg_proc AS o
+                   WHERE o.proname = 'next_id' AND o.pronamespace = n.oid AND o.oid <> p.oid
+                     AND o.pronargs = o.pronargdefaults) AS is_ambiguous
+        FROM instaid._copies AS c JOIN pg_namespace AS n ON n.oid = c.schema
+             LEFT JOIN (SELECT s.schema_name, d.proowner AS owner
+                        FROM instaid._list_shards() AS s JOIN pg_proc AS d ON d.oid = s.declaration)
+                  AS s ON s.schema_name = n.nspname
+             LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
+             LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', ''))
+    SELECT c.schema_name, c.object, c.function, row_number() OVER w AS place,
+           COALESCE(c.reason, CASE
+               WHEN c.is_shard AND c.is_ambiguous
+               THEN format('stands beside the next_id() of a shard, so that calls are ambiguous:'
+                           ' DROP FUNCTION %s', c.object)
+               WHEN c.is_shard AND c.proowner <> c.shard_owner
+               THEN 'stands beside the next_id() of a shard'
+               WHEN c.is_shard THEN NULL
+               WHEN c.next_id_owner <> pg_get_userbyid(c.proowner)
+               THEN format('stands beside the next_id() of %I', c.next_id_owner)
+               -- any role can create copies in some schemas
+               WHEN c.next_id IS NULL AND min(c.proowner) OVER s < max(c.proowner) OVER s
+               THEN 'stands beside a copy of another owner' END) AS reason
+    FROM copy AS c
+    WINDOW s AS (PARTITION BY c.schema_name, c.reason IS NULL),
+           w AS (s ORDER BY c.function = c.next_id DESC NULLS LAST, c.pronargs,
+                 c.proname COLLATE "C")
+$$;
+
+-- Refuse IDs that are far ahead of the clock.
+CREATE FUNCTION instaid_adopt._check_clock(schema_name text, epoch timestamptz, largest bigint,
+                                           place text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
+BEGIN
+    IF largest > instaid.max_id(clock_timestamp() + interval '1 day', epoch) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I are ahead of the clock', schema_name),
+            DETAIL = format('The largest is %s in %s. With epoch %s, its time is %s. The clock'
+                            ' reads %s.', largest, place, epoch,
+                            instaid.extract_timestamp(largest, epoch), clock_timestamp()),
+            HINT = 'Give that row another ID, or pass the epoch that next_id() subtracts.';
+    END IF;
+END $$;
+
+-- This shard ID if it is free, or else another one, from the top; the number of those to leave out.
+CREATE FUNCTION instaid_adopt._free_or_other(shard_id integer, left_out integer[] DEFAULT '{}',
+                                             number integer DEFAULT 0) RETURNS integer
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT n FROM generate_series(0, instaid._max_shard_id()) AS n
+    WHERE n NOT IN (SELECT s.shard_id FROM instaid._list_shards() AS s) AND n <> ALL (left_out)
+    ORDER BY n = $1 DESC NULLS LAST, n DESC OFFSET number LIMIT 1
+$$;
+
+-- Let functions of a shard that something has put back, such as a script that creates them at each
+-- start, call its next_id() again.  Number, epoch and position stay.
+CREATE FUNCTION instaid_adopt._adopt_again(schema_name text, copies oid[], INOUT shard_id integer,
+                                           INOUT epoch timestamptz)
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off AS $$
+DECLARE
+    next_id CONSTANT oid := instaid._find_function(schema_name, 'next_id', '');
+    shard record;
+    taken record;
+    function oid;
+    seen record;
+    layout record;
+    command text;
+BEGIN
+    SELECT s.*, p.proowner::regrole AS owner, p.pronamespace AS schema INTO STRICT shard
+    FROM instaid._find_shard(schema_name) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
+    PERFORM instaid._check_owner(shard.owner, 'shard', quote_ident(schema_name));
+    IF shard.shard_id <> shard_id OR shard.epoch <> epoch THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('schema %I is a shard already', schema_name),
+            DETAIL = format('It is shard %s, with epoch %s.', shard.shard_id, shard.epoch),
+            HINT = 'Pass neither. instaid.renumber_shard() gives a shard another number.';
+    ELSIF shard.frozen THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('shard %I is frozen', schema_name),
+            HINT = format('First: SELECT instaid.thaw_shard(%L);', schema_name);
+    END IF;
+    taken := instaid_adopt._lock_tables_of(shard.schema, copies, shard.owner);
+    PERFORM instaid_adopt._check_clock(schema_name, shard.epoch, taken.largest, taken.place);
+    FOREACH function IN ARRAY copies LOOP
+        CONTINUE WHEN function = next_id;
+        seen := instaid_adopt._try_copy(function);
+        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, NULL);
+        IF (layout.shard_id, layout.epoch) <> (shard.shard_id, shard.epoch) THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('%s stands beside the next_id() of a shard',
+                                 instaid._signature(function)),
+                DETAIL = format('Its IDs name shard %s, with epoch %s. Schema %I is shard %s, with'
+                                ' epoch %s.', layout.shard_id, layout.epoch, schema_name,
+                                shard.shard_id, shard.epoch),
+                HINT = 'To let it return IDs of this shard: '
+                       || instaid_adopt._replacing(function);
+        END IF;
+    END LOOP;
+    -- waits for all who have used the sequence
+    PERFORM instaid_adopt._hold_position(schema_name, shard.sequence);
+    PERFORM instaid.advance_past(shard.sequence, GREATEST(taken.largest, instaid.max_id(
+        clock_timestamp() + interval '1 ms', shard.epoch)), shard.epoch);
+    FOR command IN
+        SELECT CASE f WHEN next_id
+                    THEN instaid_adopt._next_id_command(schema_name, f, shard.sequence)
+                    ELSE instaid_adopt._wrapper_command(schema_name, f) END
+        FROM unnest(copies) AS f ORDER BY f = next_id DESC
+    LOOP
+        EXECUTE command;
+    END LOOP;
+    shard_id := shard.shard_id;
+    epoch := shard.epoch;
+END $$;
+
+-- The command that lets a function call the next_id() of its schema.  With other arguments than
+-- the default, which could mean another shard, it returns null.
+CREATE FUNCTION instaid_adopt._wrapper_command(schema_name text, function oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format(
+        'CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL'
+        ' UNSAFE %s RETURN ' || CASE p.pronargs WHEN 0 THEN '%1$I.next_id()'
+            ELSE 'CASE WHEN ROW(%5$s) IS NOT DISTINCT FROM ROW(%6$s) THEN %1$I.next_id() END' END,
+        schema_name, p.proname, pg_get_function_arguments(p.oid),
+        CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, (
+            SELECT string_agg('$' || g, ', ' ORDER BY g)
+            FROM generate_series(1, p.pronargs) AS g), pg_get_expr(p.proargdefaults, 0))
+    FROM pg_proc AS p WHERE p.oid = function
+$$;
+
+-- Adopt the next_id() of a schema, and its copies.  Without a next_id(), the first becomes it.
+CREATE FUNCTION instaid_adopt._adopt(schema_name text, copies oid[],
+                                     INOUT shard_id integer, INOUT epoch timestamptz,
+                                     renumber boolean)
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    next_id oid := instaid._find_function(schema_name, 'next_id', '');
+    -- a next_id() that is no copy can call one of them
+    functions CONSTANT oid[] := array_remove(next_id || array_remove(copies, next_id), NULL);
+    main record;
+    taken record;
+    function oid;
+    seen record;
+    layout record;
+    named integer;
+    first_epoch timestamptz;
+    sequences regclass[] := '{}'::regclass[];
+    others text;
+    part record;
+    reads text;  -- what the functions read of the session
+    rows record;
+    number_of_rows integer;
+    other_use text;
+    made text;  -- the name of the function that is made
+    wrappers text[];
+BEGIN
+    PERFORM instaid._check_read_committed('adopt_shard');
+    IF copies <> '{}' AND EXISTS (SELECT FROM instaid._find_shard(schema_name)) THEN
+        SELECT a.* INTO shard_id, epoch
+        FROM instaid_adopt._adopt_again(schema_name, copies, shard_id, epoch) AS a;
+        RETURN;
+    END IF;
+    -- refuses an epoch that is out of range
+    PERFORM instaid.make_id(epoch, 0, 0, epoch),
+            instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
+    SELECT p.proname, p.pronargs, p.proacl, p.proowner::regrole AS owner, n.oid AS schema INTO main
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE p.oid = functions[1] AND p.prokind = 'f' AND p.prorettype = 'bigint'::regtype
+      AND NOT p.proretset;
+    IF NOT FOUND THEN
+        RAISE undefined_function USING
+            MESSAGE = format('schema %I has no next_id() that returns bigint', schema_name),
+            DETAIL = CASE WHEN next_id IS NOT NULL THEN 'It returns ' || COALESCE(
+                               pg_get_function_result(next_id), 'nothing') || '.'
+                          ELSE format('There is no such %s.', CASE WHEN to_regnamespace(
+                               quote_ident(schema_name)) IS NULL THEN 'schema'
+                               ELSE 'function' END) END,
+            HINT = COALESCE('If another function makes its IDs: ALTER ROUTINE '
+                            || instaid._signature(next_id) || ' RENAME TO old_next_id; ',
+                            'If a function of another name makes its IDs, rename it to next_id. ')
+                   || 'If no function makes them, use create_shard() and adopt_column().';
+    END IF;
+    PERFORM instaid._check_owner(main.owner, 'function', instaid._signature(functions[1]));
+    PERFORM instaid._check_ruler(main.owner, schema_name, functions[1]);
+    IF EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proname = 'next_id'
+                                          AND p.pronargs > 0) THEN
+        RAISE duplicate_function USING
+            MESSAGE = format('schema %I has a next_id() with an argument', schema_name),
+            DETAIL = 'Beside the next_id() of a shard, calls without it would be ambiguous.',
+            HINT = format('Rename it: ALTER FUNCTION %s RENAME TO old_next_id; Defaults follow'
+                          ' it.', instaid._signature(functions[1]));
+    END IF;
+
+    -- Citus replaces no function after a transaction has read by several connections.
+    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
+    -- The tables' shards are locked, too, where they are visible.
+    PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
+    taken := instaid_adopt._lock_tables_of(main.schema, functions, main.owner);
+    -- while this waited, another session can have adopted the schema, or its owner changed it
+    PERFORM instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
+    IF (SELECT count(*) FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proowner = main.owner
+                                            AND p.pronamespace = main.schema)
+       < cardinality(functions) THEN
+        RAISE serialization_failure USING
+            MESSAGE = format('functions of schema %I were dropped or changed meanwhile',
+                             schema_name), HINT = 'Try again.';
+    END IF;
+
+    -- With another argument than its default, the function could mean another shard.  Any role can
+    -- write such a default.
+    SELECT p.oid, format('%s.%I', a.adrelid::regclass, t.attname) AS name INTO part
+    FROM pg_proc AS p JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass
+                                         AND d.refobjid = p.oid
+         JOIN pg_attrdef AS a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+         JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+         JOIN pg_class AS c ON c.oid = a.adrelid
+    WHERE p.oid = ANY (functions) AND p.pronargs > 0
+      AND instaid._can_trust(main.owner, c.relowner)
+      AND a.adbin::text ~ format(':funcid %s [^({]*:args [(]', p.oid) LIMIT 1;
+    IF FOUND THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('the default of column %s passes an argument to %s', part.name,
+                             instaid._signature(part.oid)),
+            HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(part.oid);
+    END IF;
+    wrappers := ARRAY(
+        SELECT instaid_adopt._wrapper_command(schema_name, f) FROM unnest(functions) AS f
+        WHERE f <> COALESCE(next_id, 0));
+
+    FOREACH function IN ARRAY functions LOOP
+        seen := instaid_adopt._try_copy(function);
+        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, _adopt.epoch);
+        IF layout.epoch <> first_epoch THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('functions of schema %I have several epochs', schema_name),
+                DETAIL = format('%s has %s, and %s has %s.', instaid._signature(functions[1]),
+                                first_epoch, instaid._signature(function), layout.epoch),
+                HINT = format('To let both return IDs of a new shard: %s SELECT'
+                              ' instaid_adopt.replace_copy(%L);',
+                              instaid_adopt._replacing(functions[1]),
+                              instaid._signature(function));
+        END IF;
+        first_epoch := layout.epoch;
+        named := COALESCE(named, layout.shard_id);
+        sequences := sequences || seen.sequence;
+        others := NULLIF(concat_ws('; ', others, (
+            SELECT format('%s: %s', instaid._signature(function),
+                          string_agg(DISTINCT s::text, ', '))
+            FROM unnest(seen.ids) AS i CROSS JOIN LATERAL instaid.extract_shard_id(i) AS s
+            HAVING bool_or(s <> named))), '');
+    END LOOP;
+    epoch := first_epoch;
+    rows := instaid_adopt._look_at_rows(main.schema, functions, epoch);
+    -- clients' rows count only where no others are
+    IF rows.filled_by = 'trigger' OR taken.shard_ids = '{}' THEN
+        taken.shard_ids := taken.shard_ids || rows.shard_ids;
+        IF taken.largest IS NULL OR rows.largest > taken.largest THEN
+            taken.largest := rows.largest;
+            taken.place := rows.place;
+        END IF;
+    END IF;
+    number_of_rows := instaid_adopt._number_of_rows(taken.shard_ids);
+    SELECT r INTO reads
+    FROM unnest(functions) AS f CROSS JOIN LATERAL instaid_adopt._session_reads(f) AS r
+    WHERE r IS NOT NULL LIMIT 1;
+    IF reads IS NOT NULL THEN
+        IF shard_id IS NULL THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('the shard ID of %s is that of a session',
+                                 instaid._signature(functions[1])),
+                DETAIL = concat(format('It depends on %s, where clients can have another one. In'
+                                       ' this session, an ID names shard %s.', reads, named),
+                                (SELECT ' The newest rows name ' || string_agg(
+                                            DISTINCT s::text, ', ') || '.'
+                                 FROM unnest(taken.shard_ids) AS s)),
+                HINT = CASE WHEN number_of_rows IS NULL
+                            THEN 'Pass the shard ID of the clients to instaid_adopt.adopt_shard().'
+                            ELSE format('If the rows are right: SELECT instaid_adopt.adopt_shard(%L,'
+                                        ' %s);', schema_name, number_of_rows) END;
+        END IF;
+        named := COALESCE(number_of_rows, shard_id);
+    END IF;
+    others := NULLIF(concat_ws('; ', others, (
+        SELECT 'the newest rows: ' || string_agg(DISTINCT s::text, ', ')
+        FROM unnest(taken.shard_ids) AS s HAVING bool_or(s <> named))), '');
+    shard_id := COALESCE(shard_id, named);
+    PERFORM instaid_adopt._check_clock(schema_name, epoch, taken.largest, taken.place);
+    IF others IS NOT NULL AND NOT renumber THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I name several shards', schema_name),
+            DETAIL = format('The first ID names shard %s. With other values of the sequence, or in'
+                            ' the tables, IDs name others: %s.', named, others),
+            HINT = format('To give new IDs one number: SELECT instaid_adopt.adopt_shard(%L, %s,'
+                          ' renumber => true);', schema_name,
+                          instaid_adopt._free_or_other(COALESCE(number_of_rows, named)));
+    ELSIF named <> shard_id AND NOT renumber THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
+                             named, shard_id),
+            HINT = format('Pass %s. To change the number, also pass renumber => true.', named);
+    END IF;
+    IF taken.largest IS NOT NULL THEN
+        RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), taken.largest USING
+            DETAIL = format('It is the largest ID, in %s. Its time is %s.', taken.place,
+                            instaid.extract_timestamp(taken.largest, epoch));
+    END IF;
+
+    -- A sequence counts the IDs of one shard, and nothing else.  What a role without rights on
+    -- it declares, or uses as a default, must not be able to block its owner.
+    SELECT format('It is the sequence of shard %I.', s.schema_name) INTO other_use
+    FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.objid
+         JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         CROSS JOIN LATERAL instaid._find_shard(n.nspname) AS s
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequences[1]
+      AND d.classid = 'pg_proc'::regclass AND s.sequence = sequences[1]
+      AND has_sequence_privilege(p.proowner, s.sequence, 'USAGE, UPDATE')
+    UNION ALL
+    SELECT format('It also counts for %s.', pg_describe_object(d.classid, d.objid, d.objsubid))
+    FROM pg_depend AS d JOIN pg_attrdef AS a ON a.oid = d.objid
+         JOIN pg_class AS t ON t.oid = a.adrelid
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = sequences[1]
+      AND d.classid = 'pg_attrdef'::regclass
+      AND has_sequence_privilege(t.relowner, d.refobjid, 'USAGE, UPDATE')
+      AND NOT EXISTS (SELECT FROM pg_depend AS f
+                      WHERE f.classid = d.classid AND f.objid = d.objid
+                        AND f.refclassid = 'pg_proc'::regclass AND f.refobjid = ANY (functions))
+    UNION ALL
+    SELECT format('It also counts for %s.',
+                  pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
+    FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass
+      AND d.objid = sequences[1] AND d.deptype = 'i' LIMIT 1;
+    IF FOUND THEN
+        RAISE object_in_use USING
+            MESSAGE = format('%s cannot be the sequence of a shard', sequences[1]),
+            DETAIL = other_use,
+            HINT = 'To let it return IDs of a new shard: '
+                   || instaid_adopt._replacing(functions[1]);
+    END IF;
+    -- Defaults follow the first function.
+    IF next_id IS NULL THEN
+        made := CASE main.pronargs WHEN 0 THEN main.proname ELSE 'next_id' END;
+        PERFORM instaid._execute_as(main.owner, CASE main.pronargs WHEN 0
+            THEN format('ALTER FUNCTION %s RENAME TO next_id', instaid._signature(functions[1]))
+            ELSE format('CREATE FUNCTION %I.next_id() RETURNS bigint LANGUAGE sql RETURN 0',
+                        schema_name) END);
+        next_id := instaid._find_function(schema_name, 'next_id', '');
+    END IF;
+    PERFORM instaid._check_new_shard(schema_name, shard_id, epoch, next_id);
+
+    -- so that a table can be dropped whose serial column had it
+    PERFORM instaid._execute_as(c.relowner, format('ALTER SEQUENCE %s OWNED BY NONE',
+                                                   sequences[1]))
+    FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.objid
+    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequences[1] AND d.deptype = 'a';
+    PERFORM instaid_adopt._replace_next_id(schema_name, shard_id, epoch, next_id, sequences[1],
+                                     taken.largest);
+
+    -- The others call it, and so does a function with the old name.
+    PERFORM instaid._execute_as(main.owner, w) FROM unnest(wrappers) AS w;
+    -- the function that was made has the rights of the one beside it
+    PERFORM instaid._execute_as(main.owner, concat(
+        format('REVOKE ALL ON FUNCTION %I.%I() FROM PUBLIC', schema_name, made),
+        format('; GRANT EXECUTE ON FUNCTION %I.%I() TO ', schema_name, made)
+        || instaid._others_with('EXECUTE', COALESCE(main.proacl, acldefault('f', main.owner)),
+                                main.owner))) WHERE made IS NOT NULL;
+    -- Who could take values of their sequences can take IDs.
+    PERFORM instaid._execute_as(CASE WHEN r LIKE '% ON SEQUENCE %' THEN q.relowner
+                                     ELSE main.owner END, format('GRANT %s TO %s', r, x.name))
+    FROM (SELECT DISTINCT a.grantee, CASE a.grantee WHEN 0 THEN 'PUBLIC'
+                                     ELSE a.grantee::regrole::text END AS name
+          FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+          WHERE c.oid = ANY (sequences[2:]) AND a.grantee <> c.relowner
+            AND a.privilege_type IN ('USAGE', 'UPDATE')) AS x
+         JOIN pg_class AS q ON q.oid = sequences[1]
+         CROSS JOIN LATERAL instaid._missing_rights(x.grantee, schema_name, sequences[1]) AS r;
+END $$;
+
+CREATE FUNCTION instaid_adopt.adopt_shard(
+    schema_name text, shard_id integer DEFAULT NULL, epoch timestamptz DEFAULT NULL,
+    renumber boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM instaid_adopt._check_version();
+    PERFORM instaid._check_no_nulls('adopt_shard', json_build_object(
+        'schema_name', schema_name, 'renumber', renumber));
+    PERFORM instaid_adopt._adopt(schema_name, ARRAY(
+        SELECT c.function FROM instaid_adopt._found_copies() AS c
+        WHERE c.schema_name = adopt_shard.schema_name AND c.reason IS NULL ORDER BY c.place),
+        shard_id, epoch, renumber);
+END $$;
+COMMENT ON FUNCTION instaid_adopt.adopt_shard IS 'make a schema with copies of the published '
+'function a shard that continues above their IDs; needs the rights of the owners of all that it '
+'changes';
+
+-- The schemas with copies that the caller may adopt, and the copies of each.
+CREATE FUNCTION instaid_adopt._find_copies(pattern text, OUT schemas text[], OUT functions text[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    others text;
+BEGIN
+    WITH found AS MATERIALIZED (SELECT c.* FROM instaid_adopt._found_copies() AS c
+                                WHERE c.schema_name LIKE pattern)
+    SELECT COALESCE(array_agg(s.schema_name ORDER BY s.schema_name), '{}'),
+           array_agg(s.functions ORDER BY s.schema_name), (
+               SELECT string_agg(format('%s %s', f.object, f.reason), '; ' ORDER BY f.object)
+               FROM found AS f WHERE f.reason IS NOT NULL)
+    INTO schemas, functions, others
+    FROM (SELECT f.schema_name, array_agg(f.function ORDER BY f.place)::text
+          FROM found AS f WHERE f.reason IS NULL GROUP BY f.schema_name)
+         AS s (schema_name, functions);
+    IF others IS NOT NULL THEN
+        RAISE WARNING 'copies of the published function are left' USING DETAIL = others || '.',
+            HINT = 'Each owner can repeat the call. instaid.audit() has the cures of the others.';
+    END IF;
+END $$;
+
+-- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.  number is how many
+-- schemas were left before: each statement has a shard ID of its own.
+CREATE FUNCTION instaid_adopt._try_adopting(
+    schema_name text, functions oid[], dry_run boolean, number integer, INOUT shard_ids integer[],
+    OUT adopted text, OUT problem text)
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shard record;
+    context text;
+    detail text;
+    hint text;
+BEGIN
+    -- what a dry run warns of has not happened
+    PERFORM set_config('client_min_messages', CASE WHEN dry_run THEN 'error' ELSE 'warning' END,
+                       true);
+    shard := instaid_adopt._adopt(schema_name, functions, NULL, NULL, false);
+    IF shard.shard_id = ANY (shard_ids) THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('shard ID %s would be that of another schema', shard.shard_id),
+            DETAIL = 'A dry run rolls back each schema, and has tried the other one before.';
+    END IF;
+    shard_ids := shard_ids || shard.shard_id;
+    adopted := format('schema %I is shard %s, epoch %s', schema_name, shard.shard_id,
+                      to_char(shard.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS"+00"'));
+    IF dry_run THEN
+        RAISE SQLSTATE 'ID001';
+    END IF;
+EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
+    IF adopted IS NULL THEN
+        GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT,
+            detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+        -- The function of a copy can RAISE this, too, but must not end the call.
+        IF SQLSTATE = '57014' AND context !~ '(?n) at RAISE$' THEN
+            RAISE;
+        END IF;
+        -- only a shard ID that is taken has this SQLSTATE, and only a canceled function's text is
+        -- not ours
+        IF SQLSTATE = '42710' THEN
+            hint := format('To give it another number: SELECT instaid_adopt.adopt_shard(%L, %s,'
+                           ' renumber => true);', schema_name,
+                           instaid_adopt._free_or_other(NULL, shard_ids, number));
+        ELSIF SQLSTATE = '57014' THEN
+            hint := NULL;
+        END IF;
+        problem := format('%I: %s', schema_name, left(SQLERRM, 500));
+        RAISE WARNING '%', problem USING
+            DETAIL = COALESCE(NULLIF(left(detail, 2000), ''), format('SQLSTATE %s', SQLSTATE)),
+            HINT = CASE WHEN hint <> '' THEN hint WHEN SQLSTATE = '55P03'
+                        THEN 'Call again when the transactions of now have ended.'
+                        ELSE 'Mend the cause, and try again.' END;
+    END IF;
+END $$;
+
+-- It commits after each schema, because one transaction cannot hold the locks of thousands, and
+-- would keep their writers out.  After an interruption, the same call adopts the rest.
+-- A procedure with SET could not commit: operators are qualified.
+CREATE PROCEDURE instaid_adopt.adopt_shards(pattern text DEFAULT '%',
+                                      dry_run boolean DEFAULT false) LANGUAGE plpgsql AS $$
+DECLARE
+    copies pg_catalog.record;
+    last pg_catalog.int4;
+    result pg_catalog.record;
+    shard_ids pg_catalog.int4[] := '{}'::pg_catalog.int4[];
+    problems pg_catalog.text[] := '{}'::pg_catalog.text[];
+    adopted pg_catalog.text[] := '{}'::pg_catalog.text[];
+BEGIN
+    PERFORM instaid_adopt._check_version();
+    PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
+        'pattern', pattern, 'dry_run', dry_run));
+    SELECT c.* INTO copies FROM instaid_adopt._find_copies(pattern) AS c;
+    last := pg_catalog.cardinality(copies.schemas);
+    -- inside a transaction block, this fails before anything is adopted
+    COMMIT;
+    FOR i IN 1 .. last LOOP
+        SELECT a.* INTO result FROM instaid_adopt._try_adopting(
+            copies.schemas[i], copies.functions[i]::pg_catalog.oid[], dry_run,
+            pg_catalog.cardinality(problems), shard_ids) AS a;
+        COMMIT;
+        shard_ids := result.shard_ids;
+        IF result.adopted IS NULL THEN
+            problems := pg_catalog.array_append(problems, result.problem);
+        ELSE
+            adopted := pg_catalog.array_append(adopted, result.adopted);
+        END IF;
+        IF pg_catalog.cardinality(adopted) OPERATOR(pg_catalog.=) 100
+           OR i OPERATOR(pg_catalog.=) last AND adopted OPERATOR(pg_catalog.<>) '{}' THEN
+            RAISE NOTICE '% of % schemas %',
+                i OPERATOR(pg_catalog.-) pg_catalog.cardinality(problems), last,
+                CASE WHEN dry_run THEN 'can be adopted' ELSE 'are shards now' END
+                USING DETAIL = pg_catalog.array_to_string(adopted, E'\n');
+            adopted := '{}';
+        END IF;
+    END LOOP;
+    IF problems OPERATOR(pg_catalog.<>) '{}' THEN
+        -- an error would look as if all was rolled back
+        RAISE WARNING '% of % schemas could not be adopted', pg_catalog.cardinality(problems), last
+            USING DETAIL = pg_catalog.left(pg_catalog.array_to_string(problems, '; '), 10000),
+            HINT = CASE WHEN dry_run OR pg_catalog.cardinality(problems) OPERATOR(pg_catalog.=) last
+                        THEN '' ELSE 'The others are shards, which is committed. ' END
+                   OPERATOR(pg_catalog.||)
+                   'Each WARNING says what to do. Then call adopt_shards() again. If a shard ID is'
+                   ' taken, and this is the schema that should have it, renumber the other one'
+                   ' with instaid.renumber_shard().';
+    ELSIF last OPERATOR(pg_catalog.=) 0 THEN
+        RAISE NOTICE 'no schema LIKE % can be adopted', pg_catalog.quote_literal(pattern);
+    END IF;
+END $$;
+COMMENT ON PROCEDURE instaid_adopt.adopt_shards IS 'adopt each schema LIKE the pattern with '
+'copies of the published function that the caller may adopt; commits after each; dry_run rolls '
+'back instead';
