@@ -168,7 +168,7 @@
  */
 #define SEQUENCES \
 	"SELECT string_agg(format('SELECT %1$L, last_value, is_called, %2$L::boolean, %3$L::boolean FROM %1$s'," \
-	"  format('%I.%I', n.nspname, c.relname), c.oid = ANY ($2::regclass[])," \
+	"  format('%I.%I', n.nspname, c.relname), c.oid = ANY ($2::oid[])," \
 	"  CASE WHEN NOT q.seqcycle THEN q.seqincrement > 0 END), ' UNION ALL ' ORDER BY n.nspname, c.relname)" \
 	" FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid" \
 	" JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ANY ($1::text[])"
@@ -239,9 +239,9 @@
 	"  AND COALESCE(s.schema, '') <> 'pg_toast' AND COALESCE(x.indrelid, k.conrelid, nullif(e.typrelid, 0)," \
 	"   y.typrelid, 0) NOT IN (SELECT o FROM whose WHERE c = 'pg_class'::regclass) ORDER BY 1"
 
-/* the sequences that issue the IDs of the shards, an array */
+/* the sequences that issue the IDs of the shards, an array of OIDs: with --dump, they can be gone again */
 #define ID_SEQUENCES \
-	"SELECT COALESCE(array_agg(q::regclass::text), '{}')::text FROM unnest($1::text[]) AS s" \
+	"SELECT COALESCE(array_agg(q::oid), '{}')::text FROM unnest($1::text[]) AS s" \
 	" CROSS JOIN LATERAL instaid._shard_sequences(s) AS q"
 
 /*
@@ -258,7 +258,7 @@
 	"  - 'relhastriggers')::text)" \
 	"  FROM pg_class AS k WHERE k.oid IN (SELECT o FROM inside WHERE c = 'pg_class'::regclass)" \
 	" UNION ALL SELECT 'pg_class'::regclass, seqrelid, (to_jsonb(q)" \
-	"   - CASE WHEN seqrelid = ANY ($2::regclass[]) THEN 'seqmax' ELSE '' END)::text" \
+	"   - CASE WHEN seqrelid = ANY ($2::oid[]) THEN 'seqmax' ELSE '' END)::text" \
 	"  FROM pg_sequence AS q WHERE seqrelid IN (SELECT o FROM inside WHERE c = 'pg_class'::regclass)" \
 	XMIN_OF("pg_trigger WHERE tgname <> 'instaid_move_guard'") \
 	XMIN_OF("pg_namespace") XMIN_OF("pg_type") XMIN_OF("pg_proc") XMIN_OF("pg_attrdef") \
@@ -282,7 +282,7 @@
 	"SELECT format('sequence %I.%I has MAXVALUE %s', n.nspname, c.relname, q.seqmax) COLLATE \"C\"" \
 	" FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid" \
 	" JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
-	" WHERE n.nspname = ANY ($1::text[]) AND c.oid <> ALL ($2::regclass[]) ORDER BY 1"
+	" WHERE n.nspname = ANY ($1::text[]) AND c.oid <> ALL ($2::oid[]) ORDER BY 1"
 
 /* What COPY copies */
 #define DUMPED_TABLES \
