@@ -334,7 +334,7 @@ entries_of(const char *dump, bool is_same_version, int *count)
 	*count = 0;
 	for (const char *at = strstr(dump, head), *end; at; at = end)
 	{
-		Entry		entry;
+		Entry		entry = {NULL, NULL, NULL};
 		char	   *line,
 				   *foot;
 
