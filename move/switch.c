@@ -514,8 +514,8 @@ switch_over(void)
 			continue;
 		}
 		PQclear(holders);
-		/* a copy that does not apply would stop writes in vain */
-		if (!by_dump && !wait_for_copy(from, now() + max_stop / 2))
+		/* a copy that does not apply would stop writes in vain; a healthy one needs some ms */
+		if (!by_dump && !wait_for_copy(from, now() + (max_stop > 0.1 ? max_stop / 2 : 0.05)))
 		{
 			if (now() > until)
 				stop(NOT_NOW, fmt("not switched within %.0f s", max_wait),
