@@ -474,7 +474,7 @@ attempt(int *status, char **why)
 void
 switch_over(void)
 {
-	double		until = now() + max_wait;
+	double		until = 0;
 	bool		is_told = false,
 				is_behind = false;
 
@@ -495,6 +495,9 @@ switch_over(void)
 			follow(until);
 		else if (!are_unchanged())
 			rehearse();
+		/* when it is ready for the first time */
+		if (until == 0)
+			until = now() + max_wait;
 		run_patiently(from, MISSING_GUARDS, "put guards on the tables");
 		run_patiently(to, MISSING_GUARDS, "put guards on the tables");
 		/* a transaction that is old already will not end soon */
