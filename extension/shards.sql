@@ -155,6 +155,8 @@ END $$;
 
 -- include common/many_shards.sql
 
+-- include common/move_guard.sql
+
 ---- Reading in batches ----
 
 CREATE FUNCTION instaid.settled_id(schema_name text, sequence regclass DEFAULT NULL,

@@ -45,11 +45,10 @@ bool		one_way = false;
 bool		by_dump = false;
 bool		verify_rows = true;
 bool		reverse = false;
-static bool take_over = false;
-static bool refuses_reads = false;
 double		max_wait = 60;
 double		max_stop = 3;
 const char *hook = NULL;
+char	   *trusted = NULL;
 static char *patterns = NULL;	/* the arguments, an array; null for all */
 
 /* the move at work: what its publications and subscriptions are called, and its shards */
@@ -87,10 +86,9 @@ static const char usage[] =
 "  --one-way            prepare no way back: the target's wal_level can be replica\n"
 "  --dump               do not replicate, for roles that may not: copy the rows while writes are\n"
 "                       refused; there is no way back\n"
-"  --refuse-reads       refuse reads at the source after the switch, except by superusers and\n"
-"                       pg_read_all_data\n"
+"  --trust ROLE         restore definitions of this role, whose functions run with the rights of\n"
+"                       yours\n"
 "  --no-verify          do not compare the rows after the switch\n"
-"  --take-over          end another run of the same move\n"
 "  --source-for-target CONNECTION, --target-for-source CONNECTION\n"
 "                       how the servers reach each other, if not as this program does; the\n"
 "                       servers store it, and the password in it\n"
@@ -254,22 +252,14 @@ lock(Side *side)
 	{
 		char	   *got = value(side, "SELECT pg_try_advisory_lock(hashtext('instaid-move'), $1::integer)",
 								number, NULL);
-		char	   *holder;
 		bool		mine = got[0] == 't';
 
 		free(got);
 		if (mine)
 			break;
-		if (take_over && (holder = value(side, LOCK_HOLDER, number, NULL)))
-		{
-			say("ending another run on the %s: %s", side->name, holder);
-			free(value(side, "SELECT pg_terminate_backend(substring($1, '[0-9]+')::integer, 5000)", holder,
-					   NULL));
-			free(holder);
-		}
-		else if (now() > until)
+		if (now() > until)
 			stop_busy(side, number, fmt("another run is moving %s", shown),
-					  "Wait for it, or end it with --take-over.");
+					  "Wait for it, or end the session with pg_terminate_backend().");
 		nap(0.2);
 	}
 }
@@ -364,7 +354,8 @@ check_copy(Side *side)
 static void
 dismantle(Side *f, Side *t)
 {
-	bool		has_copy = t->sub || f->one_way;
+	/* without a subscription, as by --dump, the schema of the move tells */
+	bool		has_copy = t->sub || value(t, REFUSES, name, NULL);
 
 	if (has_copy)
 		check_copy(t);
@@ -374,17 +365,9 @@ dismantle(Side *f, Side *t)
 	step("slots dropped");
 	if (has_copy)
 	{
-		/*
-		 * a schema is of this move as long as its subscription is there: both
-		 * go at once
-		 */
-		char	   *drop = value(t, "SELECT string_agg(format('DROP SCHEMA %I CASCADE', nspname), ';')"
-								 " FROM pg_namespace WHERE nspname = ANY ($1::text[])", shards, NULL);
-
-		if (!try(t, fmt("DROP SUBSCRIPTION IF EXISTS %s; %s", name, drop ? drop : "SELECT")))
+		if (!drop_copy(t))
 			stop(NOT_NOW, fmt("cannot drop the shards of the %s", t->name), t->error,
 				 "Run the same command again.");
-		free(drop);
 	}
 	step("copy dropped");
 	run_patiently(f, DROP_GUARDS, "drop the guards of the tables");
@@ -494,12 +477,12 @@ status(void)
 	{
 		Side	   *f = i ? to : from,
 				   *t = i ? from : to;
+		bool		is_in_use;
 
-		if (value(f, GIVE_BACK_READS, shards, NULL))
-			printf("  reads:   the %s refuses them, except by superusers and pg_read_all_data\n", f->name);
 		if (!f->has_slot)
 			continue;
 		result = query(f, SLOT, f->slot, NULL);
+		is_in_use = PQgetvalue(result, 0, 0)[0] == 't';
 		printf("  %s: slot %s, WAL %s, %.0f kB behind, holds %s%s\n", i ? "way back" : "copy   ",
 			   PQgetvalue(result, 0, 0)[0] == 't' ? "in use" : "not in use",
 			   PQgetvalue(result, 0, 1), atof(PQgetvalue(result, 0, 2)) / 1024,
@@ -508,11 +491,14 @@ status(void)
 		if (t->sub)
 		{
 			result = query(t, PROGRESS, t->sub, NULL);
-			printf("            %s of %s tables, %s, %s error%s%s\n", PQgetvalue(result, 0, 0),
+			printf("            %s of %s tables, %s, %s error%s\n", PQgetvalue(result, 0, 0),
 				   PQgetvalue(result, 0, 1), PQgetvalue(result, 0, 2), PQgetvalue(result, 0, 3),
-				   strcmp(PQgetvalue(result, 0, 3), "1") == 0 ? "" : "s",
-				   atoi(PQgetvalue(result, 0, 3)) == 0 ? "" :
-				   fmt(": see the server log of the %s", t->name));
+				   strcmp(PQgetvalue(result, 0, 3), "1") == 0 ? "" : "s");
+			if (atoi(PQgetvalue(result, 0, 3)) > 0)
+				printf("            %s\n", worker_message(t) + 1);
+			/* what was changed on the side that serves cannot come back before the other has it, too */
+			if (i && is_switched() && atoi(PQgetvalue(result, 0, 3)) > 0 && !is_in_use)
+				next = "let the way back apply the changes, which fails, or --finish";
 			PQclear(result);
 		}
 	}
@@ -523,12 +509,8 @@ status(void)
 static void
 move(void)
 {
-	char	   *pass,
-			   *why;
+	char	   *existing;
 
-	if (refuses_reads && (why = value(from, CANNOT_REFUSE_READS, shards, NULL)))
-		stop(IN_THE_WAY, "this role cannot refuse reads", why,
-			 "Use a superuser, or leave out --refuse-reads.");
 	if (!is_switched())
 	{
 		refuse_other_way();
@@ -564,12 +546,11 @@ move(void)
 				 is_stopping() ? "Writes are refused." : NULL, "Run it with --dump, or --cancel it.");
 		if (is_stopping())
 			take_back();
-		if (!(pass = guards(from, LETS_PASS)))
+		if (!(existing = value(from, EXISTING, shards, NULL)))
 			stop(IN_THE_WAY, fmt("the source has no schema of %s", shown),
 				 "It was dropped or renamed since the move began.",
 				 "Rename it back, and run the same command again, or --cancel.");
-		run(from, pass);
-		free(pass);
+		free(existing);
 		run_patiently(from, MISSING_GUARDS, "put guards on the tables");
 		step("guards");
 		if (by_dump)
@@ -600,8 +581,6 @@ move(void)
 		}
 		switch_over();
 	}
-	if (refuses_reads)
-		refuse_reads();
 	if (is_state(to, "switched"))
 		clean_up();
 	if (is_state(to, NOT_COMPARED))
@@ -671,7 +650,7 @@ main(int argc, char **argv)
 	enum
 	{
 		O_FROM = 1000, O_TO, O_FROM_REACH, O_TO_REACH, O_WAIT, O_STOP, O_HOOK, O_REVERSE, O_ONE_WAY,
-		O_NO_VERIFY, O_TAKE_OVER, O_DUMP, O_REFUSE_READS, O_HELP
+		O_NO_VERIFY, O_DUMP, O_TRUST, O_HELP
 	};
 	static const struct option options[] = {
 		{"from", required_argument, NULL, O_FROM}, {"to", required_argument, NULL, O_TO},
@@ -679,12 +658,12 @@ main(int argc, char **argv)
 		{"target-for-source", required_argument, NULL, O_TO_REACH},
 		{"max-wait", required_argument, NULL, O_WAIT}, {"max-stop", required_argument, NULL, O_STOP},
 		{"on-switch", required_argument, NULL, O_HOOK}, {"one-way", no_argument, NULL, O_ONE_WAY},
-		{"no-verify", no_argument, NULL, O_NO_VERIFY}, {"take-over", no_argument, NULL, O_TAKE_OVER},
+		{"no-verify", no_argument, NULL, O_NO_VERIFY},
 		{"check-only", no_argument, NULL, CHECK_ONLY}, {"prepare", no_argument, NULL, PREPARE},
 		{"status", no_argument, NULL, STATUS}, {"switch", no_argument, NULL, SWITCH},
 		{"verify", no_argument, NULL, VERIFY}, {"finish", no_argument, NULL, FINISH},
 		{"cancel", no_argument, NULL, CANCEL}, {"reverse", no_argument, NULL, O_REVERSE},
-		{"dump", no_argument, NULL, O_DUMP}, {"refuse-reads", no_argument, NULL, O_REFUSE_READS},
+		{"dump", no_argument, NULL, O_DUMP}, {"trust", required_argument, NULL, O_TRUST},
 		{"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
 	};
 	int			option;
@@ -726,11 +705,8 @@ main(int argc, char **argv)
 			case O_NO_VERIFY:
 				verify_rows = false;
 				break;
-			case O_TAKE_OVER:
-				take_over = true;
-				break;
-			case O_REFUSE_READS:
-				refuses_reads = true;
+			case O_TRUST:
+				trusted = append(trusted, optarg);
 				break;
 			case O_REVERSE:
 				reverse = true;

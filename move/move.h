@@ -24,6 +24,7 @@ extern bool one_way,
 extern double max_wait,
 			max_stop;
 extern const char *hook;
+extern char *trusted;			/* an array of roles, or null */
 
 /* the move at work: what its publications and subscriptions are called, and its shards */
 extern char *name,
@@ -40,12 +41,13 @@ extern bool is_state(Side *side, const char *state);
 extern bool is_moved(Side *side);
 
 /* definitions.c */
-extern char *id_sequences(void);
+extern bool are_unchanged(void);
 extern int	compare_definitions(void);
 extern char *unreachable(Side *side, Side *other);
 extern bool can_reach(Side *side, Side *other);
 extern void check(void);
 extern bool restore(const char *section);
+extern bool drop_copy(Side *side);
 extern void rehearse(void);
 extern void define(void);
 
@@ -54,6 +56,7 @@ extern char *publication(Side *f, Side *t, const char *state, bool is_one_way);
 extern void drop_publication(Side *side);
 extern void create_slot(Side *side);
 extern void set_connection(void);
+extern char *worker_message(Side *side);
 extern void follow(double until);
 extern void drop_slots(Side *slots, Side *sub);
 extern void detach(Side *sub);
@@ -63,13 +66,11 @@ extern bool wait_for_copy(Side *f, double until);
 
 /* switch.c */
 extern volatile sig_atomic_t interrupted;
-extern char *guards(Side *side, const char *body);
 extern void run_patiently(Side *side, const char *sql, const char *what);
 extern void take_back(void);
 extern void open_readers(void);
 extern int	verify(PGconn *of_source, PGconn *of_target, bool is_quiet);
 extern void switch_over(void);
 extern void clean_up(void);
-extern void refuse_reads(void);
 
 #endif

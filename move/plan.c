@@ -567,7 +567,7 @@ plan(int argc, char **argv)
 		{"one-way", no_argument, NULL, O_ONE_WAY}, {"dump", no_argument, NULL, O_DUMP},
 		{"max-wait", required_argument, NULL, O_PASS}, {"max-stop", required_argument, NULL, O_PASS},
 		{"on-switch", required_argument, NULL, O_PASS}, {"no-verify", no_argument, NULL, O_PASS},
-		{"take-over", no_argument, NULL, O_PASS}, {"refuse-reads", no_argument, NULL, O_PASS},
+		{"trust", required_argument, NULL, O_PASS},
 		{NULL, 0, NULL, 0}
 	};
 	const char *file = NULL;

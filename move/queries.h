@@ -87,105 +87,42 @@
 	" ALTER PUBLICATION %3$I DROP TABLE ONLY %1$I.%2$I', n.nspname, c.relname, $2::text) " \
 	TABLES " AND " IS_PUBLISHED
 
-/* The guards: statement triggers, whose functions refuse or let pass. */
-#define GUARD_FUNCTION \
-	"SELECT string_agg(format('CREATE OR REPLACE FUNCTION %I.instaid_move_guard() RETURNS trigger" \
-	" LANGUAGE plpgsql AS %L', nspname, $2::text), ';' ORDER BY nspname)" \
-	" FROM pg_namespace WHERE nspname = ANY ($1::text[])"
-#define REFUSES \
-	"BEGIN RAISE object_not_in_prerequisite_state USING" \
-	" MESSAGE = pg_catalog.format('shard %I is frozen', TG_TABLE_SCHEMA)," \
-	" DETAIL = 'It is being moved to another database, or was moved.'," \
-	" HINT = 'Use the shard in its new place.'; END"
-#define LETS_PASS "BEGIN RETURN NULL; END"
-
+/*
+ * The guards: statement triggers, which refuse while a schema with the name of the move, $2, exists.
+ * One is missing unless it has its function, its events (62: BEFORE INSERT, DELETE, UPDATE or
+ * TRUNCATE, for each statement) and its argument, and is enabled.
+ */
+#define IS_GUARD \
+	"t.tgname = 'instaid_move_guard' AND t.tgfoid = 'instaid._move_guard()'::regprocedure" \
+	" AND t.tgargs = convert_to($2::text, 'UTF8') || '\\x00'"
 #define MISSING_GUARDS \
-	"SELECT format('CREATE TRIGGER instaid_move_guard BEFORE INSERT OR UPDATE OR DELETE OR" \
-	" TRUNCATE ON %1$I.%2$I FOR EACH STATEMENT EXECUTE FUNCTION %1$I.instaid_move_guard()'," \
-	" n.nspname, c.relname)" \
+	"SELECT CASE WHEN t.oid IS NOT NULL THEN" \
+	"  format('DROP TRIGGER instaid_move_guard ON %I.%I; ', n.nspname, c.relname) ELSE '' END" \
+	" || format('CREATE TRIGGER instaid_move_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE" \
+	" ON %I.%I FOR EACH STATEMENT EXECUTE FUNCTION instaid._move_guard(%L)', n.nspname, c.relname, $2::text)" \
 	" FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
-	" WHERE n.nspname = ANY ($1::text[]) AND c.relkind IN ('r', 'p') AND NOT EXISTS (" \
-	"  SELECT FROM pg_trigger WHERE tgrelid = c.oid AND tgname = 'instaid_move_guard')" \
+	" LEFT JOIN pg_trigger AS t ON t.tgrelid = c.oid AND t.tgname = 'instaid_move_guard'" \
+	" WHERE n.nspname = ANY ($1::text[]) AND c.relkind IN ('r', 'p') AND NOT COALESCE(" \
+	IS_GUARD " AND t.tgtype = 62 AND t.tgenabled = 'O' AND t.tgqual IS NULL, false)" \
 	" ORDER BY c.oid"
-
 #define DROP_GUARDS \
 	"SELECT format('DROP TRIGGER instaid_move_guard ON %I.%I', n.nspname, c.relname)" \
 	" FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
 	" JOIN pg_trigger AS t ON t.tgrelid = c.oid" \
-	" WHERE n.nspname = ANY ($1::text[]) AND t.tgname = 'instaid_move_guard'" \
-	" UNION ALL (SELECT format('DROP FUNCTION %I.instaid_move_guard()', n.nspname)" \
-	" FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace" \
-	" WHERE n.nspname = ANY ($1::text[]) AND p.proname = 'instaid_move_guard')"
+	" WHERE n.nspname = ANY ($1::text[]) AND " IS_GUARD
 
 /* a move, $2, has a publication without the tables of the shards */
 #define BEGUN_BY_DUMP \
 	"SELECT true " TABLES " AND NOT EXISTS (SELECT FROM pg_publication_tables WHERE pubname = $2) LIMIT 1"
 /* shards of a move, $2, that have another name now */
 #define RENAMED \
-	"SELECT string_agg(s.schema_name, ', ') FROM instaid.shards AS s" \
-	" WHERE s.schema_name <> ALL ($1::text[])" \
-	" AND to_regprocedure(format('%I.instaid_move_guard()', s.schema_name)) IS NOT NULL" \
-	" AND ($2 = 'instaid_move_' || s.shard_id OR EXISTS (SELECT FROM pg_publication_tables AS t" \
-	"  WHERE t.pubname = $2 AND t.schemaname = s.schema_name))"
-
-/*
- * While reads are refused, nobody has rights on the schema, and the comment of its guard keeps them.  The
- * program's role, or the owner of the subscription of the move, $2, still works there, and may not be a
- * superuser.  The schema's owner can write the comment, but grant all that it could say as well.
- * A role that was dropped since has no rights.  OFFSET 0 keeps the comments of other schemas unread, which
- * can say anything.
- */
-#define KEPT_RIGHTS(schema) \
-	"(SELECT ARRAY(SELECT i::aclitem FROM unnest(obj_description(p.oid, 'pg_proc')::text[])" \
-	"   WITH ORDINALITY AS k (i, place) WHERE NOT EXISTS (" \
-	"    SELECT FROM regexp_match(i, '^(\"(?:[^\"]|\"\")*\"|[^\"=]*)=[a-zA-Z*]*/(.*)$') AS m, unnest(m) AS r" \
-	"    WHERE r <> '' AND NOT EXISTS (SELECT FROM pg_roles" \
-	"     WHERE r IN (rolname, '\"' || replace(rolname, '\"', '\"\"') || '\"'))) ORDER BY place)" \
-	" FROM pg_proc AS p WHERE p.pronamespace = " schema " AND p.proname = 'instaid_move_guard'" \
-	"  AND p.pronargs = 0 AND obj_description(p.oid, 'pg_proc') IS NOT NULL OFFSET 0)"
-#define RIGHTS "COALESCE(n.nspacl, acldefault('n', n.nspowner))"
-#define REVOKE_ALL \
-	"(SELECT format('REVOKE ALL ON SCHEMA %I FROM PUBLIC%s CASCADE; ', n.nspname," \
-	"  string_agg(DISTINCT format(', %I', pg_get_userbyid(grantee)), ''))" \
-	" FROM aclexplode(" RIGHTS ") WHERE grantee <> 0)"
-#define REFUSE_READS \
-	"SELECT format('COMMENT ON FUNCTION %I.instaid_move_guard() IS %L; ', n.nspname, " RIGHTS ") || " REVOKE_ALL \
-	" || COALESCE((SELECT string_agg(format('GRANT USAGE ON SCHEMA %I TO %I; ', n.nspname, rolname), '')" \
-	"  FROM pg_roles AS r WHERE NOT rolsuper AND (rolname = current_user OR r.oid IN (" \
-	"   SELECT subowner FROM pg_subscription WHERE subname = $2 AND subdbid = " DATABASE "))), '')" \
-	" FROM pg_namespace AS n WHERE n.nspname = ANY ($1::text[]) AND " KEPT_RIGHTS("n.oid") " IS NULL"
-/* null if reads are not refused; in the order of the rights, where a grantor comes first, as pg_dump assumes */
-#define GIVE_BACK_READS \
-	"SELECT string_agg(format('COMMENT ON FUNCTION %I.instaid_move_guard() IS NULL; ', n.nspname)" \
-	" || " REVOKE_ALL " || COALESCE((SELECT string_agg(format('%sGRANT %s ON SCHEMA %I TO %s%s;" \
-	" RESET ROLE; ', CASE WHEN grantor <> n.nspowner THEN format('SET LOCAL ROLE %I; '," \
-	"   pg_get_userbyid(grantor)) END, privilege_type, n.nspname, CASE grantee WHEN 0 THEN 'PUBLIC'" \
-	"   ELSE quote_ident(pg_get_userbyid(grantee)) END, CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)," \
-	"  '' ORDER BY i, privilege_type DESC) FROM unnest(kept) WITH ORDINALITY AS k (item, i)," \
-	"  aclexplode(ARRAY[item])), ''), '') FROM pg_namespace AS n CROSS JOIN LATERAL " KEPT_RIGHTS("n.oid") " AS x (kept)" \
-	" WHERE n.nspname = ANY ($1::text[]) AND kept IS NOT NULL"
-/* for the side that serves, what changes the rights that the other one keeps.  $2: these */
-#define ALL_KEPT_RIGHTS \
-	"SELECT jsonb_object_agg(n.nspname, kept::text)::text FROM pg_namespace AS n" \
-	" CROSS JOIN LATERAL " KEPT_RIGHTS("n.oid") " AS x (kept)" \
-	" WHERE n.nspname = ANY ($1::text[]) AND kept IS NOT NULL"
-#define KEEP_RIGHTS \
-	"SELECT string_agg(format('COMMENT ON FUNCTION %I.instaid_move_guard() IS %L', n.nspname, " RIGHTS ")," \
-	"  '; ' ORDER BY n.nspname) FROM pg_namespace AS n" \
-	" WHERE n.nspname = ANY ($1::text[]) AND $2::jsonb ->> n.nspname::text <> " RIGHTS "::text"
-#define CANNOT_REFUSE_READS \
-	"SELECT CASE WHEN pg_get_userbyid(n.nspowner) = current_user" \
-	"  THEN format('%I owns schema %I, and must read it for this program.', current_user, n.nspname)" \
-	"  ELSE format('%I granted rights on schema %I, and %I may not give them back.'," \
-	"   pg_get_userbyid(grantor), n.nspname, current_user) END" \
-	" FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(" RIGHTS ")" \
-	" WHERE n.nspname = ANY ($1::text[]) AND (pg_get_userbyid(n.nspowner) = current_user" \
-	"  OR grantor <> n.nspowner AND NOT pg_has_role(grantor, 'MEMBER'))" \
-	"  AND NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)"
+	"SELECT string_agg(DISTINCT n.nspname, ', ') FROM pg_trigger AS t" \
+	" JOIN pg_class AS c ON c.oid = t.tgrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
+	" WHERE n.nspname <> ALL ($1::text[]) AND " IS_GUARD
 
 /*
  * The transactions that may still write rows, or tables, of the shards: since the guard
- * refuses, each later one is refused when it has its lock.  $2: for so many seconds
+ * refuses, each later one is refused when it has its lock.  $2: for so many seconds, if this role sees that
  */
 #define HOLDERS \
 	"SELECT array_agg(DISTINCT l.virtualtransaction)::text," \
@@ -194,7 +131,7 @@
 	" WHERE l.granted AND l.database = " DATABASE \
 	" AND l.pid IS DISTINCT FROM pg_backend_pid()" \
 	" AND a.backend_type IS DISTINCT FROM 'autovacuum worker'" \
-	" AND ($2::float8 = 0 OR (a.xact_start < clock_timestamp() - $2::float8 * interval '1 s') IS NOT FALSE)" \
+	" AND ($2::float8 = 0 OR l.pid IS NULL OR a.xact_start < clock_timestamp() - $2::float8 * interval '1 s')" \
 	" AND (l.locktype = 'relation' AND l.mode NOT IN ('AccessShareLock', 'RowShareLock')" \
 	"  AND l.relation IN (SELECT oid FROM pg_class WHERE relkind IN ('r', 'p')" \
 	"                     AND relnamespace IN " OURS ")" \
@@ -218,35 +155,35 @@
 #define LIVE \
 	"SELECT string_agg(schema_name, ', ') FROM instaid.shards" \
 	" WHERE schema_name = ANY ($1::text[]) AND NOT frozen"
+/* $2: the name of the move */
+#define DROP_SCHEMAS \
+	"SELECT string_agg(format('DROP SCHEMA %I CASCADE', nspname), ';') FROM pg_namespace" \
+	" WHERE nspname = ANY ($1::text[] || $2::text)"
 #define EXISTING \
 	"SELECT string_agg(nspname, ', ') FROM pg_namespace WHERE nspname = ANY ($1::text[])"
 
-/* the sequences that issue the IDs of the shards */
-#define ID_SEQUENCES \
-	"SELECT COALESCE(array_agg(q::regclass::text), '{}')::text FROM unnest($1::text[]) AS s" \
-	" CROSS JOIN LATERAL instaid._shard_sequences(s) AS q"
-
 /*
- * The commands that carry the positions of sequences to the other side, after the thaw, which can
- * have set them higher; and whether all could be read.  $2: the sequences of IDs, if the sides have
- * different editions, whose sequences do not count in the same way; else null.
+ * A query for the position of each sequence, which needs a session that reads no views; null if there is
+ * none.  $2: those of IDs
+ */
+#define SEQUENCES \
+	"SELECT string_agg(format('SELECT %1$L, last_value, is_called, %2$L::boolean, %3$L::boolean FROM %1$s'," \
+	"  format('%I.%I', n.nspname, c.relname), c.oid = ANY ($2::oid[])," \
+	"  CASE WHEN NOT q.seqcycle THEN q.seqincrement > 0 END), ' UNION ALL ' ORDER BY n.nspname, c.relname)" \
+	" FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid" \
+	" JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ANY ($1::text[])"
+/*
+ * The commands that carry these positions, %s, to the other side, which can be ahead: by the thaw, or by
+ * clients that took values while it was frozen.  A sequence of IDs goes on by itself if it was not used.
  */
 #define POSITIONS \
-	"SELECT string_agg(command, ';') AS commands, bool_and(command IS NOT NULL) AS are_read FROM (" \
-	"SELECT CASE WHEN s.name = ANY ($2::text[]) THEN" \
-	"  (SELECT CASE WHEN p.is_read AND p.last IS NULL THEN 'SELECT' WHEN p.is_read THEN" \
-	"    format('SELECT instaid.advance_past(%L, %s, %L)', s.name, p.last, i.epoch) END" \
-	"   FROM instaid._position(s.oid, i.shard_id, i.epoch) AS p)" \
-	"  ELSE format('SELECT setval(%1$L, %3$s(%2$s, pg_sequence_last_value(%1$L)))', s.name, s.last," \
-	"   CASE WHEN s.up THEN 'greatest' ELSE 'least' END) END" \
-	" FROM (SELECT c.oid, n.nspname, format('%I.%I', n.nspname, c.relname)," \
-	"       pg_sequence_last_value(c.oid), q.seqincrement > 0" \
-	"       FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid" \
-	"       JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
-	"       WHERE n.nspname = ANY ($1::text[])) AS s (oid, schema, name, last, up)" \
-	" LEFT JOIN (SELECT * FROM instaid._list_shards() WHERE $2::text[] IS NOT NULL) AS i" \
-	"  ON i.schema_name = s.schema" \
-	" WHERE s.last IS NOT NULL) AS p (command)"
+	"SELECT string_agg(CASE WHEN up IS NULL THEN format('SELECT setval(%%L, %%s, %%L)', name, last, called)" \
+	" WHEN NOT called THEN format('SELECT setval(%%1$L, %%2$s, false)" \
+	" WHERE COALESCE(pg_sequence_last_value(%%1$L) %%3$s %%2$s, true)', name, last," \
+	"  CASE WHEN up THEN '<' ELSE '>' END)" \
+	" ELSE format('SELECT setval(%%1$L, %%3$s(%%2$s, pg_sequence_last_value(%%1$L)))', name, last," \
+	"  CASE WHEN up THEN 'greatest' ELSE 'least' END) END, ';')" \
+	" FROM (%s) AS s (name, last, called, is_id, up) WHERE called OR NOT is_id"
 
 #define UNANALYZED \
 	"SELECT format('ANALYZE %I.%I', n.nspname, c.relname) " TABLES " AND c.reltuples < 0"
@@ -257,146 +194,8 @@
 	"  WHERE p.pronamespace IN " OURS " AND (p.proname, p.pronargs) IN" \
 	"   (('next_id', 0), ('next_id', 1), ('next_ids', 2))" \
 	"  AND (p.pronargs = 0 OR t.typname IN ('regclass', 'id_sequence')))"
-#define ARGUMENT_TYPES \
-	"(SELECT t.oid FROM pg_type AS t WHERE t.typnamespace IN " OURS \
-	" AND t.typname = 'id_sequence' AND t.typtype = 'd')"
-#define LOCKS \
-	"(SELECT c.oid FROM pg_class AS c WHERE c.relnamespace IN " OURS \
-	" AND c.relname = 'id_sequence_lock' AND c.relkind = 'v')"
 /* Has this database the extension?  It can have what is left of the SQL edition, too. */
 #define IS_EXTENSION "EXISTS (SELECT FROM pg_language WHERE lanname = 'instaid')"
-
-/*
- * Definitions, one to a line, in the order of bytes.  $2: whether both servers have one major
- * version, and thus one way to write expressions and rights.  $3: the sequences of IDs, if the sides
- * have different editions; else null.  Then what the editions make is left out, with the rights on
- * these sequences and their comments.  A line of its own tells who can take IDs.
- */
-#define ACL(acl, kind, owner) \
-	"CASE WHEN $2::boolean THEN (SELECT string_agg(a::text, ' ' ORDER BY a::text COLLATE \"C\")" \
-	" FROM unnest(COALESCE(" acl ", acldefault('" kind "', " owner "))) AS a) END"
-#define IF_SAME(text) "CASE WHEN $2::boolean THEN " text " END"
-/*
- * A restored expression is written otherwise: its (a AND b) AND c is a AND b AND c, its
- * (ARRAY['a'::varchar])::text[] is ARRAY[('a'::varchar)::text], and a column without a name that
- * is NULL::integer has the name int4.  Pretty texts have no such parentheses.  The casts of arrays and of
- * their elements are left out, and the name of a column after its cast.  What has no pretty
- * text is read without any parentheses.
- */
-#define CAST "::[\\w.\"]+( varying| precision)?(\\([\\d,]+\\))?( with\\w* time zone)?"
-#define NAMELESS(text) "regexp_replace(" text ", '(" CAST ") AS \"?\\w+\"?', '\\1', 'g')"
-#define CASTLESS(text) \
-	"regexp_replace(" text ", '(" CAST ")+(?=[],])|(?<=\\])" CAST "\\[\\]', '', 'g')"
-#define RESTORED(text) CASTLESS(NAMELESS(text))
-#define RESTORED_PLAIN(text) CASTLESS("regexp_replace(" NAMELESS(text) ", '[()\\s]', '', 'g')")
-#define OF_BOTH(oid, made) " AND ($3::text[] IS NULL OR " oid " NOT IN " made ")"
-#define IS_ID_SEQUENCE "COALESCE(format('%I.%I', n.nspname, c.relname) = ANY ($3::text[]), false)"
-/* a default, in which a sequence is not cast to the type of the SQL edition */
-#define DEFAULT \
-	RESTORED("replace(pg_get_expr(e.adbin, e.adrelid, true)," \
-			 " CASE WHEN $3::text[] IS NOT NULL THEN format('::%I.id_sequence', n.nspname) ELSE '' END, '')")
-#define COMMENT_OF(catalog, oid) \
-	" || COALESCE(' comment ' || quote_literal(obj_description(" oid ", '" catalog "')), '')"
-#define OUR_CLASS \
-	" JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ANY ($1::text[])"
-#define DEFINITIONS \
-	"SELECT d FROM (" \
-	"SELECT concat_ws(' ', 'schema', quote_ident(nspname), 'of', pg_get_userbyid(nspowner)," \
-	"  " ACL("COALESCE(" KEPT_RIGHTS("n.oid") ", nspacl)", "n", "nspowner") ")" \
-	COMMENT_OF("pg_namespace", "oid") "  FROM pg_namespace AS n WHERE nspname = ANY ($1::text[])" \
-	" UNION ALL SELECT concat_ws(' ', CASE c.relkind WHEN 'r' THEN 'table'" \
-	"  WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'" \
-	"  WHEN 'f' THEN 'foreign table' WHEN 'S' THEN 'sequence' ELSE 'type' END," \
-	"  format('%I.%I', n.nspname, c.relname), 'of', pg_get_userbyid(c.relowner)," \
-	"  CASE WHEN c.relpersistence <> 'p' THEN 'persistence ' || c.relpersistence::text END," \
-	"  CASE WHEN c.relrowsecurity THEN 'row security' END," \
-	"  CASE WHEN c.relforcerowsecurity THEN 'forced' END," \
-	"  array_to_string(c.reloptions, ' '), " RESTORED_PLAIN("pg_get_partkeydef(c.oid)") "," \
-	"  pg_get_expr(c.relpartbound, c.oid)," \
-	"  CASE WHEN c.relkind IN ('v', 'm') THEN " \
-	IF_SAME("md5(" RESTORED("pg_get_viewdef(c.oid, true)") ")") " END," \
-	"  (SELECT format('by %s%s', q.seqincrement, CASE WHEN q.seqcycle THEN ' cycle' END)" \
-	"   FROM pg_sequence AS q WHERE q.seqrelid = c.oid)," \
-	"  CASE WHEN " IS_ID_SEQUENCE " THEN NULL" \
-	"       WHEN c.relkind = 'S' THEN " ACL("c.relacl", "s", "c.relowner") \
-	"       WHEN c.relkind <> 'c' THEN " ACL("c.relacl", "r", "c.relowner") " END)" \
-	COMMENT_OF("pg_class", "CASE WHEN NOT " IS_ID_SEQUENCE " THEN c.oid END") \
-	"  FROM pg_class AS c" OUR_CLASS " AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c')" \
-	OF_BOTH("c.oid", LOCKS) \
-	" UNION ALL SELECT concat_ws(' ', 'column', format('%I.%I.%I', n.nspname, c.relname, a.attname)," \
-	"  format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'not null' END," \
-	"  (SELECT 'collate ' || l.collname FROM pg_collation AS l WHERE l.oid = a.attcollation)," \
-	"  nullif('generated ' || a.attgenerated::text, 'generated ')," \
-	"  nullif('identity ' || a.attidentity::text, 'identity ')," \
-	"  (SELECT 'default ' || " DEFAULT " FROM pg_attrdef AS e" \
-	"   WHERE e.adrelid = a.attrelid AND e.adnum = a.attnum)," \
-	"  (SELECT string_agg(o, ' ') FROM unnest(a.attoptions) AS o WHERE o ~ '^n_distinct')," \
-	"  'comment ' || quote_literal(col_description(c.oid, a.attnum))," \
-	"  " IF_SAME("(SELECT string_agg(x::text, ' ' ORDER BY x::text COLLATE \"C\")" \
-	"              FROM unnest(a.attacl) AS x)") ")" \
-	"  FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid" OUR_CLASS \
-	"  AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c') AND a.attnum > 0 AND NOT a.attisdropped" \
-	OF_BOTH("c.oid", LOCKS) \
-	" UNION ALL SELECT concat_ws(' ', 'constraint'," \
-	"  format('%I.%I.%I', n.nspname, c.relname, k.conname)," \
-	"  " RESTORED("pg_get_constraintdef(k.oid, true)") ")" \
-	COMMENT_OF("pg_constraint", "k.oid") " FROM pg_constraint AS k JOIN pg_class AS c" \
-	"  ON c.oid = k.conrelid" OUR_CLASS " AND k.contype NOT IN ('t', 'n')" \
-	" UNION ALL SELECT concat_ws(' ', 'index of', format('%I.%I:', n.nspname, c.relname)," \
-	"  " RESTORED("pg_get_indexdef(i.indexrelid, 0, true)") "," \
-	"  CASE WHEN i.indisreplident THEN 'replica identity' END," \
-	"  CASE WHEN NOT i.indisvalid THEN 'not valid' END)" \
-	"  FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid" OUR_CLASS \
-	" UNION ALL SELECT concat_ws(' ', 'trigger', c.relname || ':'," \
-	"  " RESTORED("pg_get_triggerdef(t.oid, true)") "," \
-	"  'enabled', t.tgenabled) FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid" \
-	OUR_CLASS " AND NOT t.tgisinternal AND t.tgname <> 'instaid_move_guard'" \
-	" UNION ALL SELECT concat_ws(' ', 'rule', c.relname || ':'," \
-	"  " IF_SAME("md5(" RESTORED("pg_get_ruledef(r.oid, true)") ")") ", r.rulename, r.ev_enabled)" \
-	"  FROM pg_rewrite AS r JOIN pg_class AS c ON c.oid = r.ev_class" OUR_CLASS \
-	"  AND r.rulename <> '_RETURN'" \
-	" UNION ALL SELECT concat_ws(' ', 'policy', c.relname || ':', p.polname, p.polcmd," \
-	"  p.polpermissive, " RESTORED("pg_get_expr(p.polqual, p.polrelid, true)") "," \
-	"  " RESTORED("pg_get_expr(p.polwithcheck, p.polrelid, true)") "," \
-	"  (SELECT string_agg(CASE r WHEN 0 THEN 'public' ELSE pg_get_userbyid(r) END, ' '" \
-	"   ORDER BY pg_get_userbyid(r) COLLATE \"C\") FROM unnest(p.polroles) AS r))" \
-	"  FROM pg_policy AS p JOIN pg_class AS c ON c.oid = p.polrelid" OUR_CLASS \
-	" UNION ALL SELECT concat_ws(' ', 'statistics', " RESTORED_PLAIN("pg_get_statisticsobjdef(s.oid)") ")" \
-	"  FROM pg_statistic_ext AS s WHERE s.stxnamespace IN " OURS \
-	" UNION ALL SELECT concat_ws(' ', 'function', p.oid::regprocedure, 'of'," \
-	"  pg_get_userbyid(p.proowner), l.lanname, p.prorettype::regtype, p.provolatile," \
-	"  CASE WHEN p.prosecdef THEN 'security definer' END, array_to_string(p.proconfig, ' ')," \
-	"  md5(p.prosrc || COALESCE(" IF_SAME(RESTORED_PLAIN("pg_get_function_sqlbody(p.oid)")) ", ''))," \
-	"  " ACL("p.proacl", "f", "p.proowner") ")" COMMENT_OF("pg_proc", "p.oid") \
-	"  FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang" \
-	"  WHERE p.pronamespace IN " OURS " AND p.proname <> 'instaid_move_guard'" \
-	OF_BOTH("p.oid", MAKERS) \
-	" UNION ALL SELECT format('IDs of %I for %s', n.nspname, string_agg(" \
-	"  CASE u.role WHEN 0 THEN 'public' ELSE pg_get_userbyid(u.role) END, ' '" \
-	"  ORDER BY pg_get_userbyid(u.role) COLLATE \"C\"))" \
-	"  FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang" \
-	"  JOIN pg_namespace AS n ON n.oid = p.pronamespace" \
-	"  CROSS JOIN LATERAL (SELECT ARRAY(SELECT q FROM instaid._shard_sequences(n.nspname) AS q)) AS s (s)" \
-	"  CROSS JOIN LATERAL (" \
-	"   SELECT grantee FROM aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) UNION" \
-	"   SELECT x.grantee FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS x" \
-	"   WHERE c.oid = ANY (s.s)) AS u (role)" \
-	"  WHERE $3::text[] IS NOT NULL AND p.oid IN " MAKERS " AND p.proname = 'next_id'" \
-	"  AND p.pronargs = CASE l.lanname WHEN 'instaid' THEN 0 ELSE 1 END AND u.role <> p.proowner" \
-	"  AND has_function_privilege(u.role, p.oid, 'EXECUTE') AND (p.prosecdef OR EXISTS (" \
-	"   SELECT FROM unnest(s.s) AS q WHERE has_sequence_privilege(u.role, q, 'USAGE, UPDATE')))" \
-	"  GROUP BY n.nspname" \
-	" UNION ALL SELECT concat_ws(' ', 'type', t.oid::regtype, 'of', pg_get_userbyid(t.typowner)," \
-	"  CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) END," \
-	"  (SELECT string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder)" \
-	"   FROM pg_enum AS e WHERE e.enumtypid = t.oid)," \
-	"  CASE WHEN t.typnotnull THEN 'not null' END," \
-	"  (SELECT string_agg(" RESTORED("pg_get_constraintdef(k.oid, true)") ", ' '" \
-	"   ORDER BY k.conname COLLATE \"C\")" \
-	"   FROM pg_constraint AS k WHERE k.contypid = t.oid AND k.contype = 'c'))" \
-	"  FROM pg_type AS t WHERE t.typnamespace IN " OURS " AND t.typtype IN ('d', 'e', 'r')" \
-	OF_BOTH("t.oid", ARGUMENT_TYPES) \
-	") AS definitions (d) ORDER BY d COLLATE \"C\""
 
 /* What DROP SCHEMA ... CASCADE would drop */
 #define INSIDE \
@@ -421,6 +220,7 @@
 	" SELECT DISTINCT pg_describe_object(c, o, 0) COLLATE \"C\", c = 'pg_class'::regclass" \
 	"  AND o IN (SELECT inhrelid FROM pg_inherits AS h JOIN pg_class AS p ON p.oid = h.inhparent" \
 	"   WHERE p.relnamespace IN " OURS ") FROM whose" \
+	"  LEFT JOIN pg_cast AS z ON c = 'pg_cast'::regclass AND z.oid = o" \
 	"  LEFT JOIN pg_constraint AS k ON c = 'pg_constraint'::regclass AND k.oid = o" \
 	"  LEFT JOIN pg_index AS x ON c = 'pg_class'::regclass AND x.indexrelid = o" \
 	"  LEFT JOIN pg_type AS y ON c = 'pg_type'::regclass AND y.oid = o" \
@@ -429,8 +229,60 @@
 	"  WHERE COALESCE((SELECT quote_ident(nspname) FROM pg_namespace" \
 	"   WHERE oid = CASE WHEN c = 'pg_namespace'::regclass THEN o ELSE k.connamespace END), s.schema, '')" \
 	"  <> ALL (SELECT quote_ident(n) FROM unnest($1::text[]) AS n)" \
+	"  AND NOT COALESCE((SELECT bool_and(typnamespace IN " OURS ") FROM pg_type" \
+	"   WHERE pg_type.oid IN (z.castsource, z.casttarget)), false)" \
+	"  AND NOT EXISTS (SELECT FROM pg_depend AS m JOIN pg_extension AS b ON b.oid = m.refobjid" \
+	"   WHERE m.classid = c AND m.objid = o AND m.deptype = 'e' AND b.extnamespace IN " OURS ")" \
+	"  AND NOT EXISTS (SELECT FROM pg_opfamily AS f WHERE f.opfnamespace IN " OURS " AND f.oid IN (" \
+	"   SELECT amprocfamily FROM pg_amproc WHERE c = 'pg_amproc'::regclass AND pg_amproc.oid = o" \
+	"   UNION SELECT amopfamily FROM pg_amop WHERE c = 'pg_amop'::regclass AND pg_amop.oid = o))" \
 	"  AND COALESCE(s.schema, '') <> 'pg_toast' AND COALESCE(x.indrelid, k.conrelid, nullif(e.typrelid, 0)," \
 	"   y.typrelid, 0) NOT IN (SELECT o FROM whose WHERE c = 'pg_class'::regclass) ORDER BY 1"
+
+/* the sequences that issue the IDs of the shards, an array of OIDs: with --dump, they can be gone again */
+#define ID_SEQUENCES \
+	"SELECT COALESCE(array_agg(q::oid), '{}')::text FROM unnest($1::text[]) AS s" \
+	" CROSS JOIN LATERAL instaid._shard_sequences(s) AS q"
+
+/*
+ * What the catalogs say of the shards: rows of pg_class and pg_sequence without what a TRUNCATE, a
+ * freeze or a guard changes, and of all else who wrote them last.  $2: the sequences of IDs
+ */
+#define XMIN_OF(catalog) " UNION ALL SELECT tableoid, oid, xmin::text FROM " catalog
+#define XMIN_AS(class, oid, catalog) \
+	" UNION ALL SELECT '" class "'::regclass, " oid ", xmin::text FROM " catalog
+#define FINGERPRINT \
+	INSIDE ", x (c, o, v) AS (" \
+	"SELECT tableoid, oid, md5((to_jsonb(k) - 'relfilenode' - 'relpages' - 'reltuples'" \
+	"  - 'relallvisible' - 'relallfrozen' - 'relfrozenxid' - 'relminmxid' - 'relhasindex'" \
+	"  - 'relhastriggers')::text)" \
+	"  FROM pg_class AS k WHERE k.oid IN (SELECT o FROM inside WHERE c = 'pg_class'::regclass)" \
+	" UNION ALL SELECT 'pg_class'::regclass, seqrelid, (to_jsonb(q)" \
+	"   - CASE WHEN seqrelid = ANY ($2::oid[]) THEN 'seqmax' ELSE '' END)::text" \
+	"  FROM pg_sequence AS q WHERE seqrelid IN (SELECT o FROM inside WHERE c = 'pg_class'::regclass)" \
+	XMIN_OF("pg_trigger WHERE tgname <> 'instaid_move_guard'") \
+	XMIN_OF("pg_namespace") XMIN_OF("pg_type") XMIN_OF("pg_proc") XMIN_OF("pg_attrdef") \
+	XMIN_OF("pg_constraint") XMIN_OF("pg_rewrite") XMIN_OF("pg_policy") XMIN_OF("pg_operator") \
+	XMIN_OF("pg_opclass") XMIN_OF("pg_opfamily") XMIN_OF("pg_cast") XMIN_OF("pg_collation") \
+	XMIN_OF("pg_conversion") XMIN_OF("pg_ts_config") XMIN_OF("pg_ts_dict") \
+	XMIN_OF("pg_ts_parser") XMIN_OF("pg_ts_template") \
+	XMIN_OF("pg_statistic_ext") XMIN_OF("pg_default_acl") \
+	XMIN_AS("pg_class", "attrelid", "pg_attribute") XMIN_AS("pg_class", "indexrelid", "pg_index") \
+	XMIN_AS("pg_class", "inhrelid", "pg_inherits") \
+	XMIN_AS("pg_type", "enumtypid", "pg_enum") XMIN_AS("pg_type", "rngtypid", "pg_range") \
+	XMIN_AS("pg_proc", "aggfnoid", "pg_aggregate") XMIN_AS("pg_opfamily", "amopfamily", "pg_amop") \
+	XMIN_AS("pg_opfamily", "amprocfamily", "pg_amproc") \
+	XMIN_AS("pg_ts_config", "mapcfg", "pg_ts_config_map") \
+	" UNION ALL SELECT classoid, objoid, xmin::text FROM pg_description)" \
+	" SELECT md5(string_agg(concat_ws(' ', c, o, v), ',' ORDER BY c, o, v COLLATE \"C\")) FROM x" \
+	" WHERE (c, o) IN (SELECT c, o FROM inside) AND c <> 'pg_publication_rel'::regclass"
+
+/* the limits of all other sequences, which the texts leave out.  $2: those of IDs */
+#define MAXIMUMS \
+	"SELECT format('sequence %I.%I has MAXVALUE %s', n.nspname, c.relname, q.seqmax) COLLATE \"C\"" \
+	" FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid" \
+	" JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
+	" WHERE n.nspname = ANY ($1::text[]) AND c.oid <> ALL ($2::oid[]) ORDER BY 1"
 
 /* What COPY copies */
 #define DUMPED_TABLES \
@@ -439,11 +291,17 @@
 	"   WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '') || ')') " \
 	TABLES " ORDER BY 1"
 
-/* The rows of a table by buckets of their keys, and one by one: see verify(). */
+/*
+ * The rows of a table by buckets of their keys, and one by one: see verify().  The bytes of a text depend
+ * on the encoding.  $2: whether both sides have one
+ */
 #define COMPARED_TABLES \
 	"SELECT format('%I.%I', n.nspname, c.relname)," \
-	" format('SELECT textin(record_out(ROW(%s))) AS k," \
-	" hashtextextended(textin(record_out(ROW(%s))), 0) AS h FROM ONLY %I.%I AS t'," \
+	" format(CASE WHEN $2::boolean THEN 'SELECT textin(record_out(ROW(%s))) AS k," \
+	" hashtextextended(textin(record_out(ROW(%s))), 0) AS h FROM ONLY %I.%I AS t'" \
+	" ELSE 'SELECT encode(convert_to(textin(record_out(ROW(%s))), ''UTF8''), ''escape'') AS k," \
+	" hashtextextended(encode(convert_to(textin(record_out(ROW(%s))), ''UTF8''), ''hex''), 0) AS h" \
+	" FROM ONLY %I.%I AS t' END," \
 	"  COALESCE((SELECT string_agg(format('t.%I', a.attname), ', ' ORDER BY a.attname COLLATE \"C\")" \
 	"   FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)" \
 	"   WHERE i.indrelid = c.oid AND CASE c.relreplident WHEN 'i' THEN i.indisreplident" \
@@ -459,6 +317,36 @@
 #define ROWS \
 	"SELECT line FROM (SELECT format('row %%s, hash %%s', k, h) FROM (%s) AS t" \
 	" WHERE hashtext(k) & 1023 = ANY ($1::integer[])) AS s (line) ORDER BY line COLLATE \"C\""
+
+/*
+ * What the updates and deletes of tables would fail with if they were published, also of tables that come
+ * later: see below
+ */
+#define CHECK_IDENTITY \
+	"SELECT format('!table %s has no replica identity: its UPDATE and DELETE would fail;" \
+	" give it a primary key%s, or ALTER TABLE %1$s REPLICA IDENTITY FULL', c.oid::regclass," \
+	"  CASE WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary" \
+	"   AND NOT indimmediate) THEN ' that is not deferrable' END)" \
+	"  FROM pg_class AS c WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'" \
+	"  AND (c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (" \
+	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary AND indimmediate)" \
+	"   OR c.relreplident = 'i' AND NOT EXISTS (" \
+	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisreplident))" \
+	" UNION ALL SELECT format('!table %s has REPLICA IDENTITY FULL, and the type of its column %I has no" \
+	" equality: its UPDATE and DELETE could not be applied; give it a primary key', c.oid::regclass, a.attname)" \
+	"  FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0" \
+	"  AND NOT a.attisdropped JOIN pg_type AS t ON t.oid = a.atttypid" \
+	"  WHERE c.relnamespace IN " OURS " AND c.relkind = 'r' AND c.relreplident = 'f'" \
+	"  AND t.typtype = 'b' AND t.typelem = 0 AND NOT EXISTS (SELECT FROM pg_opclass AS k" \
+	"   JOIN pg_am AS m ON m.oid = k.opcmethod AND m.amname IN ('btree', 'hash') AND k.opcdefault" \
+	"   WHERE k.opcintype = t.oid OR EXISTS (SELECT FROM pg_cast WHERE castsource = t.oid" \
+	"    AND casttarget = k.opcintype AND castmethod = 'b' AND castcontext = 'i'))" \
+	" UNION ALL SELECT format('!column %I of %s is generated, and part of its replica identity, which is not" \
+	" replicated: ALTER TABLE %2$s REPLICA IDENTITY USING INDEX another one, or FULL', a.attname, c.oid::regclass)" \
+	"  FROM pg_class AS c JOIN pg_index AS i ON i.indrelid = c.oid" \
+	"  AND CASE c.relreplident WHEN 'i' THEN i.indisreplident WHEN 'd' THEN i.indisprimary END" \
+	"  JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey) AND a.attgenerated <> ''" \
+	"  WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'"
 
 /* What would stop a move: "!" and a fault, or "-" and a remark; here by replication.  $2: its tables */
 #define CHECK_PUBLISHER \
@@ -477,15 +365,6 @@
 	" UNION ALL SELECT '!' || current_user || ' is not a superuser of the source, and may not replicate:" \
 	" ALTER ROLE ... REPLICATION, or move with --dump' FROM pg_roles" \
 	"  WHERE rolname = current_user AND NOT rolsuper AND NOT rolreplication" \
-	" UNION ALL SELECT format('!table %s has no replica identity: its UPDATE and DELETE would fail;" \
-	" give it a primary key%s, or ALTER TABLE %1$s REPLICA IDENTITY FULL', c.oid::regclass," \
-	"  CASE WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary" \
-	"   AND NOT indimmediate) THEN ' that is not deferrable' END)" \
-	"  FROM pg_class AS c WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'" \
-	"  AND (c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (" \
-	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary AND indimmediate)" \
-	"   OR c.relreplident = 'i' AND NOT EXISTS (" \
-	"   SELECT FROM pg_index WHERE indrelid = c.oid AND indisreplident))" \
 	" UNION ALL SELECT format('!table %s is unlogged, and is not replicated: ALTER TABLE %1$s SET LOGGED'," \
 	"  oid::regclass) FROM pg_class WHERE relnamespace IN " OURS " AND relkind = 'r'" \
 	"  AND relpersistence = 'u'" \
@@ -499,6 +378,13 @@
 	" UNION ALL SELECT format('-max_slot_wal_keep_size is %s: a copy that takes longer is lost, and" \
 	" begins again', current_setting('max_slot_wal_keep_size'))" \
 	"  WHERE current_setting('max_slot_wal_keep_size') <> '-1'"
+
+/* What ends the sessions of the other server that copy from here, by a setting of this role or database */
+#define CHECK_TIMEOUT \
+	"SELECT format('!%s is %s, which would end the copy of a large table: ALTER DATABASE or ALTER ROLE" \
+	" ... SET %1$s = 0, or put options=''-c %1$s=0'' into --%3$s', name, reset_val, $1::text)" \
+	" FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout') AND reset_val <> '0'" \
+	" AND strpos($2::text, name) = 0"
 
 #define CHECK_SOURCE \
 	"SELECT '!' || current_user || ' is not a superuser of the source, and has not the rights of the" \
@@ -530,10 +416,9 @@
 	" shard', s.subname, r.srrelid::regclass) FROM pg_subscription_rel AS r" \
 	"  JOIN pg_subscription AS s ON s.oid = r.srsubid JOIN pg_class AS c ON c.oid = r.srrelid" \
 	"  WHERE c.relnamespace IN " OURS \
-	" UNION ALL SELECT format('!function %I.instaid_move_guard() belongs to %s: drop it', n.nspname," \
-	"  pg_get_userbyid(p.proowner)) FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace" \
-	"  JOIN pg_roles AS r ON r.oid = p.proowner WHERE n.nspname = ANY ($1::text[])" \
-	"  AND p.proname = 'instaid_move_guard' AND NOT r.rolsuper AND r.rolname <> current_user" \
+	" UNION ALL SELECT format('!extension %s is in schema %I: ALTER EXTENSION %1$s SET SCHEMA public'," \
+	"  quote_ident(e.extname), n.nspname) FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace" \
+	"  WHERE n.oid IN " OURS \
 	" UNION ALL SELECT format('!the lock table has no room for the %s relations of the shards: raise" \
 	" max_locks_per_transaction, and restart, or move fewer shards at once', n)" \
 	"  FROM (SELECT count(*) FROM pg_class WHERE relnamespace IN " OURS ") AS x (n)" \
@@ -548,6 +433,31 @@
 	"  JOIN pg_type AS t ON t.oid = a.atttypid WHERE c.relnamespace IN " OURS " AND c.relkind = 'r'" \
 	"  AND a.attnum > 0 AND (t.oid = 'oid'::regtype OR t.typbasetype = 'oid'::regtype)" \
 	"  AND EXISTS (SELECT FROM pg_largeobject_metadata)"
+
+/* Sequences that columns take values of, but that do not move, and the last value */
+#define OUTER_SEQUENCES \
+	"SELECT DISTINCT format('%I.%I', n.nspname, s.relname)," \
+	"  COALESCE(pg_sequence_last_value(s.oid), q.seqstart) FROM pg_attrdef AS d" \
+	"  JOIN pg_class AS c ON c.oid = d.adrelid JOIN pg_depend AS e ON e.classid = 'pg_attrdef'::regclass" \
+	"  AND e.objid = d.oid AND e.refclassid = 'pg_class'::regclass" \
+	"  JOIN pg_class AS s ON s.oid = e.refobjid AND s.relkind = 'S'" \
+	"  JOIN pg_namespace AS n ON n.oid = s.relnamespace JOIN pg_sequence AS q ON q.seqrelid = s.oid" \
+	"  WHERE c.relnamespace IN " OURS " AND s.relnamespace NOT IN " OURS " ORDER BY 1"
+/* $1: such a sequence, $2: its value; is there one that stands beyond? */
+#define IS_BEYOND \
+	"SELECT true FROM pg_sequence AS q WHERE q.seqrelid = to_regclass($1) AND CASE WHEN q.seqincrement > 0" \
+	"  THEN COALESCE(pg_sequence_last_value(q.seqrelid), q.seqstart) > $2::bigint" \
+	"  ELSE COALESCE(pg_sequence_last_value(q.seqrelid), q.seqstart) < $2::bigint END"
+
+/* Whose definitions these are: superusers that initdb made own without a word */
+#define DEFINERS \
+	INSIDE " SELECT array_agg(DISTINCT r.rolname)::text FROM inside AS i" \
+	"  JOIN pg_shdepend AS d ON d.classid = i.c AND d.objid = i.o AND d.dbid = " DATABASE \
+	"  AND d.refclassid = 'pg_authid'::regclass AND d.deptype = 'o' JOIN pg_roles AS r ON r.oid = d.refobjid"
+/* $1: these, $2: those that are trusted */
+#define UNTRUSTED \
+	"SELECT x FROM unnest($1::text[]) AS x WHERE x <> current_user AND x <> ALL (COALESCE($2::text[], '{}'))" \
+	" AND NOT EXISTS (SELECT FROM pg_roles WHERE rolname = x AND rolsuper)"
 /* what shards can use, by names that are the same on both sides */
 #define OBJECTS \
 	"(SELECT CASE WHEN c = 'pg_class'::regclass THEN 'relation' ELSE type END || ' ' || identity, c, o FROM (" \
@@ -592,6 +502,14 @@
 	"  FROM (SELECT current_setting('max_logical_replication_workers')::integer - count(pid)," \
 	"        current_setting('max_logical_replication_workers') FROM pg_stat_subscription)" \
 	"   AS x (free, m) WHERE free < 2" \
+	" UNION ALL SELECT '!max_worker_processes of the target is ' || m || ', of which ' || free || ' are free, and a" \
+	" move needs 2: raise it, and restart'" \
+	"  FROM (SELECT current_setting('max_worker_processes')::integer - count(*)," \
+	"        current_setting('max_worker_processes') FROM pg_stat_activity WHERE backend_type LIKE '%worker%'" \
+	"        AND backend_type NOT LIKE 'autovacuum%' OR backend_type LIKE 'logical replication%launcher')" \
+	"   AS x (free, m) WHERE free < 2" \
+	" UNION ALL SELECT '!max_sync_workers_per_subscription of the target is 0: raise it'" \
+	"  WHERE current_setting('max_sync_workers_per_subscription') = '0'" \
 	" UNION ALL SELECT '!max_replication_slots of the target is ' || current_setting('max_replication_slots')" \
 	"  || ', and its subscriptions need one each, and one for each table that is copied: raise it, and" \
 	" restart' FROM (SELECT count(*) FROM pg_replication_origin) AS x (n)" \
@@ -610,40 +528,6 @@
 	" UNION ALL SELECT '!' || current_user || ' may not create schemas on the target: GRANT CREATE ON" \
 	" DATABASE' WHERE NOT has_database_privilege(current_database(), 'CREATE')"
 
-/* to the other edition: what would go on with functions that it has not, and columns of its types */
-#define CHECK_OTHER_EDITION \
-	"SELECT format('!%s uses a function or the type of its shard, which the other edition makes anew: ' ||" \
-	"  CASE WHEN d.classid = 'pg_type'::regclass AND d.refclassid = 'pg_proc'::regclass THEN" \
-	"   'ALTER DOMAIN %2$s DROP DEFAULT, and let its columns have the default'" \
-	"  WHEN d.classid = 'pg_proc'::regclass THEN" \
-	"   'let no column default to it, drop it, and create it again after --finish'" \
-	"  ELSE 'drop it, and create it again after --finish' END," \
-	"  pg_describe_object(d.classid, d.objid, d.objsubid), d.objid::regtype)" \
-	"  FROM pg_depend AS d WHERE d.deptype = 'n'" \
-	"  AND (d.refclassid = 'pg_proc'::regclass AND d.refobjid IN " MAKERS \
-	"   OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN " ARGUMENT_TYPES ")" \
-	"  AND NOT (d.classid = 'pg_proc'::regclass AND d.objid IN " MAKERS ")" \
-	"  AND NOT (d.classid = 'pg_attrdef'::regclass AND EXISTS (SELECT FROM pg_attrdef AS a" \
-	"   JOIN pg_class AS c ON c.oid = a.adrelid JOIN pg_proc AS p ON p.pronamespace = c.relnamespace" \
-	"   AND p.proowner = c.relowner WHERE a.oid = d.objid AND p.oid IN " MAKERS "))" \
-	" UNION ALL SELECT format('!schema %I has the type id_sequence of an earlier move: DROP FUNCTION" \
-	" %1$I.sql_edition_next_id, %1$I.sql_edition_next_ids; DROP DOMAIN %1$I.id_sequence', n.nspname)" \
-	"  FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace" \
-	"  WHERE t.oid IN " ARGUMENT_TYPES " AND " IS_EXTENSION \
-	" UNION ALL SELECT format('!column %I of %s is an instaid.id, which only the extension has: ALTER" \
-	" TABLE %2$s ALTER %1$I TYPE bigint', a.attname, c.oid::regclass)" \
-	"  FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid" \
-	"  WHERE c.relnamespace IN " OURS " AND c.relkind IN ('r', 'p') AND NOT c.relispartition" \
-	"  AND a.atttypid = to_regtype('instaid.id')" \
-	" UNION ALL SELECT format('!column %I of %s defaults to %s, which only the extension has: let it" \
-	" default to %I.next_id()', t.attname, c.oid::regclass, p.oid::regprocedure, n.nspname)" \
-	"  FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid" \
-	"  JOIN pg_attrdef AS a ON a.oid = d.objid JOIN pg_class AS c ON c.oid = a.adrelid" \
-	"  JOIN pg_namespace AS n ON n.oid = c.relnamespace" \
-	"  JOIN pg_attribute AS t ON t.attrelid = c.oid AND t.attnum = a.adnum" \
-	"  WHERE d.refclassid = 'pg_proc'::regclass AND d.classid = 'pg_attrdef'::regclass" \
-	"  AND p.pronamespace = 'instaid'::regnamespace AND p.proname IN ('next_id', 'next_ids')" \
-	"  AND c.relnamespace IN " OURS
 #define OWNERS \
 	"SELECT array_agg(DISTINCT pg_get_userbyid(proowner))::text FROM pg_proc WHERE oid IN " MAKERS
 /* $1: these, for the target */
@@ -666,20 +550,16 @@
 	"  AND " IS_EXTENSION ")," \
 	" (SELECT 'the SQL edition ' || substring(obj_description(oid, 'pg_namespace'), '([0-9.]+), SQL')" \
 	"  FROM pg_namespace WHERE nspname = 'instaid_sql'), 'no instaid')"
+/* a publication with the name of a move */
+#define HAS_PUBLICATION "SELECT true FROM pg_publication WHERE pubname = $1"
+/* what makes the guards of a move refuse; $1: its name */
+#define REFUSES "SELECT true WHERE to_regnamespace($1) IS NOT NULL"
 #define EDITION_OWNER \
 	"SELECT r.rolname FROM pg_namespace AS n JOIN pg_roles AS r ON r.oid = n.nspowner" \
 	" WHERE n.nspname = 'instaid' AND NOT r.rolsuper AND r.rolname <> current_user"
 #define ENCODING \
 	"SELECT concat_ws(', ', pg_encoding_to_char(encoding), datcollate, datctype)" \
 	" FROM pg_database WHERE datname = current_database()"
-
-/* Make the shards, which a dump of the other edition has made, shards of this one. */
-#define CONVERT \
-	"SELECT format('SELECT instaid._convert_shard(%L)', s) FROM unnest($1::text[]) AS s"
-/* what a shard of the SQL edition that is in use goes on with meanwhile */
-#define DROP_OLD_FUNCTIONS \
-	"SELECT format('DROP FUNCTION %1$I.sql_edition_next_id, %1$I.sql_edition_next_ids;" \
-	" DROP DOMAIN %1$I.id_sequence', s) FROM unnest($1::text[]) AS s WHERE " IS_EXTENSION
 
 /* How a copy goes.  PostgreSQL 19 has another name for the errors of copies of tables. */
 #define PROGRESS \
@@ -689,6 +569,21 @@
 	"  WHERE s.subid = $1::oid AND x.key IN ('apply_error_count', 'sync_error_count'," \
 	"   'sync_table_error_count'))" \
 	" FROM pg_subscription_rel AS r WHERE r.srsubid = $1::oid"
+/*
+ * The last error of a subscription, $1, of the name $2, in the last MB of the server's log, if it is a text there.  The
+ * context of an apply worker's error has the subscription's OID.  That of a copy comes after the start of its worker.
+ */
+#define WORKER_MESSAGE \
+	"WITH lines (line, n) AS (SELECT x.* FROM (SELECT pg_current_logfile('stderr')) AS f (name)" \
+	"  CROSS JOIN LATERAL (SELECT pg_read_file(name, greatest(0, (pg_stat_file(name)).size - 1000000)," \
+	"   1000000) WHERE name IS NOT NULL OFFSET 0) AS t (log)" \
+	"  CROSS JOIN LATERAL regexp_split_to_table(log, '\\n') WITH ORDINALITY AS x)" \
+	" SELECT substring(line, 'ERROR: +(.*)') FROM lines WHERE n = greatest(" \
+	"  (SELECT max(n) FROM lines WHERE line LIKE '%ERROR: %' AND n < (" \
+	"   SELECT max(n) FROM lines WHERE line LIKE format('%%CONTEXT: %%\"pg_%s\"%%', $1::oid)))," \
+	"  (SELECT min(n) FROM lines WHERE line LIKE '%ERROR: %' AND n > (SELECT max(n) FROM lines" \
+	"   WHERE line LIKE format('%%logical replication table synchronization worker for subscription \"%s\"%%'," \
+	"    $2::text))))"
 /* $2: the system identifier of the target; a line for each table whose copy is finished */
 #define COPIED_TABLES \
 	"SELECT array_agg(format('%s %I.%I', format('pg_%s_sync_%s_%s', r.srsubid, r.srrelid, $2::text)," \

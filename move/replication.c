@@ -61,12 +61,11 @@ set_connection(void)
 	PGresult   *same = try_query(to, "SELECT FROM pg_subscription WHERE oid = $1::oid"
 								 " AND subconninfo = $2", to->sub, from->reach);
 
-	if (PQntuples(same) == 0)
-	{
-		if (!can_reach(to, from))
-			stop(BROKEN, "cannot change the connection of the target", unreachable(to, from), NULL);
-		run(to, fmt("ALTER SUBSCRIPTION %s CONNECTION %s", name, literal(to, from->reach)));
-	}
+	/* a role that may not read the connection sets it */
+	if ((!same || PQntuples(same) == 0)
+		&& (!can_reach(to, from)
+			|| !try_secretly(to, fmt("ALTER SUBSCRIPTION %s CONNECTION %s", name, literal(to, from->reach)))))
+		stop(BROKEN, "cannot change the connection of the target", unreachable(to, from), NULL);
 	PQclear(same);
 }
 
@@ -89,6 +88,17 @@ publish_new_tables(void)
 	char	   *known = value(to, "SELECT count(*) FROM pg_subscription_rel WHERE srsubid = $1::oid",
 							  to->sub, NULL);
 
+	if (atoi(count) > 0)
+	{
+		PGresult   *faults = query(from, CHECK_IDENTITY, shards, NULL);
+
+		for (int i = 0; i < PQntuples(faults); i++)
+			printf("  ! %s\n", PQgetvalue(faults, i, 0) + 1);
+		if (PQntuples(faults))
+			stop(IN_THE_WAY, "a table that was created since cannot be replicated", NULL,
+				 "Each line with ! above tells the cure. Run the same command again.");
+		PQclear(faults);
+	}
 	if (atoi(count) > 0 && !run_each(from, UNPUBLISHED_TABLES, shards, name))
 		stop(FAILED, "cannot publish the new tables", from->error, "Run the same command again.");
 	if (atoi(count) > 0 || strcmp(published, known) != 0)
@@ -149,6 +159,22 @@ copy_again(void)
 }
 
 /*
+ * What a subscription's workers failed with last, as its server's log tells, if this role may read it; or where to
+ * look.
+ */
+char *
+worker_message(Side *side)
+{
+	PGresult   *found = side->sub ? try_query(side, WORKER_MESSAGE, side->sub, name) : NULL;
+	char	   *message = found && PQntuples(found) && !PQgetisnull(found, 0, 0) ?
+		fmt("\nThe %s's log says: %s", side->name, PQgetvalue(found, 0, 0)) :
+		fmt("\nThe server log of the %s tells why.", side->name);
+
+	PQclear(found);
+	return message;
+}
+
+/*
  * Wait until the target has all tables, however long that takes, and then until it is near the end
  * of the source's WAL.
  */
@@ -187,15 +213,10 @@ follow(double until)
 		if (!creators && now() - compared > 1)
 		{
 			compared = now();
-			if (compare_definitions())
-			{
-				char	   *rights = value(from, KEEP_RIGHTS, shards, value(to, ALL_KEPT_RIGHTS, shards, NULL));
-
+			if (!are_unchanged() && compare_definitions())
 				stop(DIFFERENT, "the definitions of the two sides differ",
 					 "They were changed since the move began.",
-					 fmt("Make the same change on the target%s%s, and run the same command again, or --cancel.",
-						 rights ? ", which keeps rights on a schema in a comment: " : "", rights ? rights : ""));
-			}
+					 "Make the same change on the other side, and run the same command again, or --cancel.");
 			publish_new_tables();
 		}
 		if (now() - waiting > 10)
@@ -223,8 +244,7 @@ follow(double until)
 		}
 		if (atoi(PQgetvalue(progress, 0, 3)) > errors + 3 && now() > failing + 10
 			&& !(is_there && is_active))
-			stop(BROKEN, "the target fails again and again to apply or to copy",
-				 "Its server log tells why.",
+			stop(BROKEN, "the target fails again and again to apply or to copy", worker_message(to) + 1,
 				 "Remove the cause there, and run the same command again, or --cancel.");
 		line = fmt("%s of %s tables copied, %s; %.0f kB behind, %s of WAL held%s%s%s",
 				   PQgetvalue(progress, 0, 0), PQgetvalue(progress, 0, 1),
@@ -250,7 +270,8 @@ follow(double until)
 		if (is_there && !until)
 			until = now() + max_wait;
 		if (is_there && now() > until)
-			stop(NOT_NOW, fmt("not ready to switch within %.0f s", max_wait), last,
+			stop(NOT_NOW, fmt("not ready to switch within %.0f s", max_wait),
+				 fmt("%s.%s", last, is_active ? "" : worker_message(to)),
 				 "Run the same command again when that has ended; the source serves, and the target follows.");
 		nap(is_there ? 0.05 : 0.2);
 	}
@@ -322,9 +343,11 @@ prepare_way_back(void)
 	{
 		create_slot(to);
 		step("way back slot");
-		if (!try(from, fmt("CREATE SUBSCRIPTION %s CONNECTION %s PUBLICATION %s WITH (create_slot = false,"
-						   " slot_name = %s, copy_data = false, enabled = false)", name,
-						   literal(from, to->reach), name, to->slot)))
+		/* what the copy writes to the target does not come back; before 16, clean_up() sees to that */
+		if (!try_secretly(from, fmt("CREATE SUBSCRIPTION %s CONNECTION %s PUBLICATION %s WITH (create_slot = false,"
+									" slot_name = %s, copy_data = false, enabled = false%s)", name,
+									literal(from, to->reach), name, to->slot,
+									PQserverVersion(from->conn) >= 160000 ? ", origin = none" : "")))
 			stop(FAILED, "cannot prepare the way back", unreachable(from, to),
 				 "Run the same command again.");
 	}

@@ -84,7 +84,12 @@ stop(int status, const char *what, const char *why, const char *next)
 	fflush(stdout);
 	fprintf(stderr, "instaid-move: %s\n", what);
 	if (why)
-		fprintf(stderr, "  why:  %.*s\n", (int) strcspn(why, "\n"), why);
+	{
+		/* all lines of it */
+		fputs("  why:  ", stderr);
+		for (const char *line = why; *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
+			fprintf(stderr, "%s%.*s\n", line == why ? "" : "        ", (int) strcspn(line, "\n"), line);
+	}
 	if (next)
 		fprintf(stderr, "  next: %s\n", next);
 	if (at_end)
@@ -250,6 +255,41 @@ bool
 try(Side *side, const char *sql)
 {
 	return try_on(side, side->conn, sql);
+}
+
+/*
+ * Run a command that has a connection string, with the password in it, and let no log, no statistics and no
+ * list of sessions show it, as far as this role may.
+ */
+bool
+try_secretly(Side *side, const char *sql)
+{
+	char	   *error;
+	bool		lacks_right,
+				good;
+
+	try(side, "SELECT set_config(s.name, x.value, false) FROM pg_roles AS r, (VALUES ('log_statement', 'none'),"
+		" ('log_min_error_statement', 'panic'), ('log_min_duration_statement', '-1'),"
+		" ('log_min_duration_sample', '-1'), ('log_transaction_sample_rate', '0'), ('track_activities', 'off'),"
+		" ('pg_stat_statements.track', 'none'), ('pg_stat_statements.track_utility', 'off'),"
+		" ('auto_explain.log_min_duration', '-1')) AS x (name, value)"
+		" JOIN pg_settings AS s ON s.name = x.name WHERE r.rolname = current_user AND r.rolsuper");
+	good = try(side, sql);
+	error = side->error ? strdup(side->error) : NULL;
+	lacks_right = side->lacks_right;
+	if (PQstatus(side->conn) == CONNECTION_OK)
+		try(side, "SELECT set_config(name, reset_val, false) FROM pg_settings WHERE name IN ('log_statement',"
+			" 'log_min_error_statement', 'log_min_duration_statement', 'log_min_duration_sample',"
+			" 'log_transaction_sample_rate', 'track_activities', 'pg_stat_statements.track',"
+			" 'pg_stat_statements.track_utility', 'auto_explain.log_min_duration')"
+			" AND setting IS DISTINCT FROM reset_val");
+	if (!good)
+	{
+		free(side->error);
+		side->error = error;
+		side->lacks_right = lacks_right;
+	}
+	return good;
 }
 
 void

@@ -62,6 +62,7 @@ extern PGconn *open_connection(Side *side);
 extern void prepare_session(Side *side, PGconn *conn);
 extern bool try(Side *side, const char *sql);
 extern bool try_on(Side *side, PGconn *conn, const char *sql);
+extern bool try_secretly(Side *side, const char *sql);
 extern void run(Side *side, const char *sql);
 extern PGresult *ask(Side *side, const char *sql, int n, const char *const *values);
 extern PGresult *query(Side *side, const char *sql, const char *p1, const char *p2);

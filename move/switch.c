@@ -17,13 +17,6 @@ static bool may_be_told = true; /* --on-switch, that the shards are switched;
 
 volatile sig_atomic_t interrupted = 0;
 
-/* The functions of the guards: let writes pass, or refuse them. */
-char *
-guards(Side *side, const char *body)
-{
-	return value(side, GUARD_FUNCTION, shards, body);
-}
-
 /*
  * Run commands that need locks on tables that clients use, one by one, with as little waiting
  * as helps.
@@ -48,10 +41,13 @@ run_patiently(Side *side, const char *sql, const char *what)
 static char *
 run_hook(const char *what, double seconds)
 {
-	pid_t		child = fork();
 	double		until = now() + seconds;
 	int			status;
+	pid_t		child;
 
+	if (seconds <= 0)
+		return "there was no time left for it";
+	child = fork();
 	if (child == 0)
 	{
 		setpgid(0, 0);
@@ -60,6 +56,9 @@ run_hook(const char *what, double seconds)
 		execl("/bin/sh", "sh", "-c", hook, (char *) NULL);
 		_exit(127);
 	}
+	/* whoever comes first: what it starts ends with it */
+	if (child > 0)
+		setpgid(child, child);
 	while (child > 0 && waitpid(child, &status, WNOHANG) == 0)
 	{
 		if (now() > until)
@@ -99,19 +98,16 @@ catch_signals(void (*handler) (int))
 void
 take_back(void)
 {
-	char	   *pass,
-			   *thaw,
+	char	   *thaw,
 			   *unmark,
 			   *why;
 	const char *before = strncmp(from->state, "back", 4) == 0 ? "back" : "copying";
 
 	answer_by = 0;
-	pass = guards(from, LETS_PASS);
 	thaw = value(from, THAW, shards, frozen);
 	unmark = mark(from, to, before, false);
-	run(from, fmt("SET lock_timeout = '10s'; SET synchronous_commit = on; %s; %s; %s",
-				  pass ? pass : "SELECT", thaw ? thaw : "SELECT", unmark));
-	free(pass);
+	run(from, fmt("SET lock_timeout = '10s'; SET synchronous_commit = on; DROP SCHEMA IF EXISTS %s; %s; %s",
+				  name, thaw ? thaw : "SELECT", unmark));
 	free(thaw);
 	free(unmark);
 	set(&from->state, before);
@@ -133,7 +129,9 @@ open_readers(void)
 		Side	   *side = i ? from : to;
 
 		side->snapshot = open_connection(side);
-		if (!try_on(side, side->snapshot, "SELECT set_config(name, 'view, foreign-table', false)"
+		/* a hash table of 1024 sums, where a sort would write all rows to temporary files */
+		if (!try_on(side, side->snapshot, "SET enable_sort = off; SET enable_hashagg = on; SET jit = off;"
+					"SELECT set_config(name, 'view, foreign-table', false)"
 					" FROM pg_settings WHERE name = 'restrict_nonsystem_relation_kind'"))
 			stop(FAILED, fmt("cannot prepare a session of the %s", side->name), side->error, NULL);
 	}
@@ -153,6 +151,61 @@ ask_both(PGconn *of_source, PGconn *of_target, const char *sql, const char *p1, 
 	return differences(s, answer(to, of_target));
 }
 
+/* The positions of a side's sequences: name, last value, whether it was issued, whether it makes IDs, up or down */
+static PGresult *
+positions(Side *side, PGconn *reader)
+{
+	char	   *sql = value(side, SEQUENCES, shards, value(side, ID_SEQUENCES, shards, NULL));
+	PGresult   *result;
+
+	send_query(reader, sql ? sql : "SELECT WHERE false", NULL);
+	result = answer(side, reader);
+	free(sql);
+	return result;
+}
+
+/*
+ * Does the side that serves stand where the other one stopped, or beyond?  Sequences have no snapshot, and clients
+ * go on.  One that cycles may stand anywhere.  Returns how many do not.
+ */
+static int
+compare_sequences(PGconn *of_source, PGconn *of_target)
+{
+	PGresult   *stopped = positions(from, of_source),
+			   *serving = positions(to, of_target);
+	int			behind = 0;
+
+	for (int i = 0, j = 0; i < PQntuples(stopped); i++)
+	{
+		long long	last[2];
+		bool		called[2];
+
+		while (j < PQntuples(serving) && strcmp(PQgetvalue(serving, j, 0), PQgetvalue(stopped, i, 0)) != 0)
+			j++;
+		if (j == PQntuples(serving))
+			break;
+		for (int n = 0; n < 2; n++)
+		{
+			last[n] = atoll(PQgetvalue(n ? serving : stopped, n ? j : i, 1));
+			called[n] = PQgetvalue(n ? serving : stopped, n ? j : i, 2)[0] == 't';
+		}
+		/* those of IDs that were not used begin at the clock */
+		if (PQgetisnull(stopped, i, 4) || (PQgetvalue(stopped, i, 3)[0] == 't' && !called[0]))
+			continue;
+		if ((PQgetvalue(stopped, i, 4)[0] == 't' ? last[1] < last[0] : last[1] > last[0])
+			|| (last[0] == last[1] && called[0] && !called[1]))
+		{
+			behind++;
+			printf("sequence %s stands at %lld%s on the source, and at %lld%s on the target\n",
+				   PQgetvalue(stopped, i, 0), last[0], called[0] ? "" : ", not issued", last[1],
+				   called[1] ? "" : ", not issued");
+		}
+	}
+	PQclear(stopped);
+	PQclear(serving);
+	return behind;
+}
+
 /*
  * Compare the rows of both sides: sums by buckets of keys, and the rows of the buckets that
  * differ.  While clients write, a row differs as long as its change is on the way.  Therefore only
@@ -163,7 +216,9 @@ ask_both(PGconn *of_source, PGconn *of_target, const char *sql, const char *p1, 
 int
 verify(PGconn *of_source, PGconn *of_target, bool is_quiet)
 {
-	PGresult   *tables = query(from, COMPARED_TABLES, shards, NULL);
+	bool		are_alike = strcmp(PQparameterStatus(from->conn, "server_encoding"),
+								   PQparameterStatus(to->conn, "server_encoding")) == 0;
+	PGresult   *tables = query(from, COMPARED_TABLES, shards, are_alike ? "t" : "f");
 	int			differ = 0;
 	double		rows = 0,
 				began = now();
@@ -211,11 +266,35 @@ verify(PGconn *of_source, PGconn *of_target, bool is_quiet)
 		free(buckets);
 		free(sql);
 	}
+	if (to->marked && !is_state(to, "prepared"))
+		differ += compare_sequences(of_source, of_target);
 	if (!differ)
 		say("verified: %d tables, %.0f rows, the same on both sides (%.1f s)", PQntuples(tables), rows,
 			now() - began);
 	PQclear(tables);
 	return differ;
+}
+
+/* The commands that let the target's sequences go on where the source stopped */
+static char *
+set_positions(void)
+{
+	char	   *query_text = value(from, SEQUENCES, shards, value(from, ID_SEQUENCES, shards, NULL)),
+			   *sql,
+			   *commands = NULL;
+	PGresult   *result;
+
+	if (!query_text)
+		return strdup("SELECT");
+	sql = fmt(POSITIONS, query_text);
+	send_query(from->snapshot, sql, NULL);
+	result = answer(from, from->snapshot);
+	if (!PQgetisnull(result, 0, 0))
+		commands = strdup(PQgetvalue(result, 0, 0));
+	PQclear(result);
+	free(query_text);
+	free(sql);
+	return commands ? commands : strdup("SELECT");
 }
 
 /*
@@ -250,6 +329,7 @@ copy_shards(int *status, char **why)
 	if (!restore("--section=post-data") || !run_each(to, UNANALYZED, shards, NULL))
 		return *why = to->error, false;
 	say("%d tables copied, %.0f MB", count, bytes / 1e6);
+	run(to, "SET LOCAL enable_sort = off; SET LOCAL enable_hashagg = on; SET LOCAL jit = off");
 	if (verify_rows && verify(from->snapshot, to->conn, true))
 		return *status = DIFFERENT, *why = "rows differ", false;
 	step("verified");
@@ -259,7 +339,7 @@ copy_shards(int *status, char **why)
 
 /*
  * Stop the source and start the target.  No lock is held while another is waited for: the guards
- * are there already, and a change of their functions refuses all later writes at once.  Then the
+ * are there already, and a schema that they look for refuses all later writes at once.  Then the
  * transactions end that may have passed before.  If anything fails or takes too long, the
  * caller takes it back.
  */
@@ -268,14 +348,12 @@ attempt(int *status, char **why)
 {
 	char	   *stopping = mark(from, to, is_moved(from) ? "back, stopping" : "copying, stopping",
 								false),
-			   *refuse = guards(from, REFUSES),
-			   *pass = guards(to, LETS_PASS),
 			   *thaw = value(to, THAW, shards, "{}"),
-			   *reads = value(to, GIVE_BACK_READS, shards, NULL),
 			   *freeze = value(to, "SELECT COALESCE(string_agg(format("
 							   "'SELECT instaid.freeze_shard(%L)', s), ';'), 'SELECT')"
 							   " FROM unnest($1::text[]) AS s", frozen, NULL),
-			   *text;
+			   *text,
+			   *sequences;
 	double		began,
 				stopped,
 				applied,
@@ -295,7 +373,8 @@ attempt(int *status, char **why)
 	answer_by = until + 1;
 	at_end = take_back;
 	/* wait_for_copy() flushes this, and the freeze; a dump does not call it */
-	if (!try(from, fmt("SET synchronous_commit = %s; %s; %s", by_dump ? "on" : "off", stopping, refuse)))
+	if (!try(from, fmt("SET synchronous_commit = %s; %s; CREATE SCHEMA %s", by_dump ? "on" : "off",
+					   stopping, name)))
 		return *why = from->error, false;
 	step("stopping");
 
@@ -330,7 +409,6 @@ attempt(int *status, char **why)
 			return false;
 		until = now() + max_stop;
 		answer_by = until + 1;
-		pass = guards(to, LETS_PASS);
 		thaw = value(to, THAW, shards, "{}");
 	}
 	else if (!wait_for_copy(from, until))
@@ -344,15 +422,11 @@ attempt(int *status, char **why)
 	 */
 	if ((text = value(from, CREATORS, shards, NULL)))
 		return *why = fmt("session %s creates something in the schema", text), false;
-	if (!(result = try_query(from, "SELECT p.*, EXISTS (" MISSING_GUARDS ") FROM (" POSITIONS ") AS p",
-							 shards, id_sequences())))
-		return *why = from->error, false;
-	if (PQgetvalue(result, 0, 1)[0] == 'f')
-		return *why = "the position of a sequence cannot be read", false;
-	if (PQgetvalue(result, 0, 2)[0] == 't')
+	if (value(from, "SELECT true WHERE EXISTS (" MISSING_GUARDS ")", shards, name))
 		return *why = "a table was created that has no guard", false;
-	if (compare_definitions())
-		return *status = DIFFERENT, *why = "the definitions differ", false;
+	if (!are_unchanged())
+		return *why = "the definitions have changed", false;
+	sequences = set_positions();
 	for (int i = 0; i < 2 && verify_rows; i++)
 		PQsendQuery((i ? from : to)->snapshot,
 					"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1");
@@ -366,9 +440,8 @@ attempt(int *status, char **why)
 	if (interrupted)
 		return *why = "interrupted", false;
 
-	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; %s; %s; %s; %s; %s;"
-					 " %s", reads ? reads : "SELECT", pass, thaw,
-					 PQgetisnull(result, 0, 0) ? "SELECT" : PQgetvalue(result, 0, 0),
+	if (!try(to, fmt("BEGIN; SET LOCAL lock_timeout = '2s'; DROP SCHEMA IF EXISTS %s; %s; %s; %s; %s", name, thaw,
+					 sequences,
 					 freeze, by_dump ? publication(to, from, "switched", true) :
 					 fmt("ALTER SUBSCRIPTION %s DISABLE; ALTER SUBSCRIPTION %s SET (slot_name = NONE); %s",
 						 name, name, mark(to, from, "switched", one_way)))))
@@ -392,7 +465,7 @@ attempt(int *status, char **why)
 		" %.0f to start)", (now() - began) * 1000, (stopped - began) * 1000,
 		(applied - stopped) * 1000, by_dump ? "copy" : "apply", hook ? (hooked - applied) * 1000 : 0,
 		(now() - (hook ? hooked : applied)) * 1000);
-	PQclear(result);
+	free(sequences);
 	step("switched");
 	return true;
 }
@@ -401,16 +474,16 @@ attempt(int *status, char **why)
 void
 switch_over(void)
 {
-	double		until = now() + max_wait;
-	bool		is_told = false;
+	double		until = 0;
+	bool		is_told = false,
+				is_behind = false;
 
 	if (!by_dump)
 	{
 		prepare_way_back();
 		run(to, fmt("ALTER SUBSCRIPTION %s SET (synchronous_commit = 'local')", name));
 	}
-	if (verify_rows)
-		open_readers();
+	open_readers();
 	for (int n = 0;;)
 	{
 		int			status;
@@ -420,6 +493,11 @@ switch_over(void)
 
 		if (!by_dump)
 			follow(until);
+		else if (!are_unchanged())
+			rehearse();
+		/* when it is ready for the first time */
+		if (until == 0)
+			until = now() + max_wait;
 		run_patiently(from, MISSING_GUARDS, "put guards on the tables");
 		run_patiently(to, MISSING_GUARDS, "put guards on the tables");
 		/* a transaction that is old already will not end soon */
@@ -439,6 +517,19 @@ switch_over(void)
 			continue;
 		}
 		PQclear(holders);
+		/* a copy that does not apply would stop writes in vain; a healthy one needs some ms */
+		if (!by_dump && !wait_for_copy(from, now() + (max_stop > 0.1 ? max_stop / 2 : 0.05)))
+		{
+			if (now() > until)
+				stop(NOT_NOW, fmt("not switched within %.0f s", max_wait),
+					 fmt("The target does not apply the last changes within half of --max-stop.%s", worker_message(to)),
+					 "The source serves. Run the same command again when the target has caught up, or --cancel.");
+			if (!is_behind)
+				say("waiting: the target does not apply the last changes within half of --max-stop");
+			is_behind = true;
+			nap(0.2);
+			continue;
+		}
 		catch_signals(interrupt);
 		for (int i = 0; i < 2; i++)
 			run(i ? to : from, "SET lock_timeout = '" PATIENCE "'");
@@ -457,7 +548,7 @@ switch_over(void)
 		if (is_done)
 			break;
 		catch_signals(SIG_DFL);
-		for (int i = 0; i < 2 && verify_rows; i++)
+		for (int i = 0; i < 2; i++)
 			try_on(i ? from : to, (i ? from : to)->snapshot, "ROLLBACK");
 		if (status != NOT_NOW || now() > until || interrupted)
 			stop(status, status == HOOK_FAILED ? "not switched: --on-switch" :
@@ -495,9 +586,10 @@ clean_up(void)
 		if (!to->one_way)
 		{
 			/*
-			 * What was applied up to the switch must not come back.  A crash
-			 * of the target forgets where its slot was advanced to.  The
-			 * source keeps its own place, which only superusers may set.  An
+			 * What was applied up to the switch must not come back.  From 16
+			 * on, the subscription asks for what is of this origin.  Before,
+			 * its owner is a superuser, who may set the source's own place: a
+			 * crash of the target forgets where its slot was advanced to.  An
 			 * earlier run can have enabled the subscription already.
 			 */
 			run(from, fmt("ALTER SUBSCRIPTION %s DISABLE", name));
@@ -508,12 +600,11 @@ clean_up(void)
 			free(value(to, "SELECT pg_replication_slot_advance(slot_name, $2::pg_lsn)"
 					   " FROM pg_replication_slots WHERE slot_name = $1 AND NOT active"
 					   " AND confirmed_flush_lsn < $2::pg_lsn", to->slot, to->lsn));
-			free(value(from, "SELECT pg_replication_origin_advance('pg_' || oid, $2::pg_lsn)"
-					   " FROM pg_subscription AS s WHERE subname = $1 AND subdbid = " DATABASE
-					   " AND CASE WHEN has_function_privilege('pg_replication_origin_advance(text, pg_lsn)',"
-					   "  'EXECUTE') AND has_function_privilege('pg_replication_origin_progress(text, bool)',"
-					   "  'EXECUTE') THEN COALESCE(pg_replication_origin_progress('pg_' || oid, false)"
-					   "  < $2::pg_lsn, true) END", name, to->lsn));
+			if (PQserverVersion(from->conn) < 160000)
+				free(value(from, "SELECT pg_replication_origin_advance('pg_' || oid, $2::pg_lsn)"
+						   " FROM pg_subscription AS s WHERE subname = $1 AND subdbid = " DATABASE
+						   " AND COALESCE(pg_replication_origin_progress('pg_' || oid, false)"
+						   "  < $2::pg_lsn, true)", name, to->lsn));
 			step("advanced");
 			run(from, fmt("ALTER SUBSCRIPTION %s ENABLE", name));
 			step("way back enabled");
@@ -522,13 +613,4 @@ clean_up(void)
 		run(to, mark(to, from, by_dump ? "back" : NOT_COMPARED, to->one_way));
 	}
 	look();
-}
-
-/* After the switch: what is read at the source would be old. */
-void
-refuse_reads(void)
-{
-	run_patiently(from, REFUSE_READS, "refuse reads at the source");
-	step("reads refused");
-	say("%s: the source refuses reads, except by superusers and pg_read_all_data", shown);
 }

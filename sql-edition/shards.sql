@@ -244,6 +244,8 @@ CREATE OR REPLACE FUNCTION instaid._shard_commands(schema_name text, shard_id in
 
 \ir ../common/many_shards.sql
 
+\ir ../common/move_guard.sql
+
 ---- Reading in batches ----
 
 CREATE OR REPLACE FUNCTION instaid.settled_id(schema_name text, sequence regclass DEFAULT NULL,

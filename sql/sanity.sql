@@ -23,8 +23,8 @@ SELECT object FROM routine WHERE provolatile = 'i' AND NOT (proisstrict AND prop
 -- no function is SECURITY DEFINER; functions in PL/pgSQL pin search_path, and
 -- functions in SQL have a parsed body
 SELECT object FROM routine WHERE prosecdef;
--- a procedure with SET could not commit
-SELECT object FROM routine WHERE lanname = 'plpgsql' AND prokind <> 'p' AND NOT COALESCE(proconfig @> '{"search_path=pg_catalog, pg_temp"}', false);
+-- a procedure with SET could not commit; the guard runs for each statement
+SELECT object FROM routine WHERE lanname = 'plpgsql' AND prokind <> 'p' AND proname <> '_move_guard' AND NOT COALESCE(proconfig @> '{"search_path=pg_catalog, pg_temp"}', false);
 SELECT object FROM routine WHERE lanname = 'sql' AND prosqlbody IS NULL;
 
 -- everybody can use the extension, but for what only PostgreSQL calls, and cannot create objects in its schemas

@@ -619,7 +619,8 @@ my %without_search_path = (
 	'an INSERT, or a query for each row, calls it' => 'insta5.next_id instaid_sql._open
 		instaid_sql._utc_epoch',
 	'PostgreSQL makes it part of the query' => 'instaid._find_shard instaid._shard_sequences',
-	'it commits' => 'instaid_adopt.adopt_shards instaid.create_shards');
+	'it commits' => 'instaid_adopt.adopt_shards instaid.create_shards',
+	'a trigger calls it for each statement' => 'instaid._move_guard');
 is($node->safe_psql('s', q{
 	SELECT DISTINCT p.pronamespace::regnamespace || '.' || p.proname FROM pg_proc AS p
 	WHERE p.pronamespace::regnamespace::text IN ('insta5', 'instaid', 'instaid_sql')

@@ -11,6 +11,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 use Clients;
+use Move;
 use SqlEdition;
 
 # wal_level = minimal
@@ -20,15 +21,6 @@ my ($old, $new) = map { Clients::server($_, @options) } 'a', 'b';
 $_->safe_psql('postgres', 'CREATE ROLE own LOGIN; CREATE ROLE app; CREATE DATABASE sql;
 	GRANT CREATE ON DATABASE postgres, sql TO own') for $old, $new;
 
-# The program, and one that does something after a step
-my $stepping = PostgreSQL::Test::Utils::tempdir . '/instaid-move';
-{
-	chomp(my ($include, $lib) = map { `$ENV{PG_CONFIG} $_` } '--includedir', '--libdir');
-	system('cc', '-O1', '-g', '-D_GNU_SOURCE', '-DINSTAID_MOVE_STEP=move_step', "-I$include",
-		glob('src/move/*.c'), 'test/lib/move_step.c', "-L$lib", '-lpq', '-o', $stepping) == 0
-	  or die 'cannot compile';
-}
-
 my $db = 'postgres';
 my ($from, $to) = ($old, $new);
 my ($out, $err);
@@ -37,30 +29,15 @@ my ($out, $err);
 sub im
 {
 	my (@args) = @_;
-	($out, $err) = ('', '');
-	my %at = ref $args[0] ? %{ shift @args } : ();
-	local $ENV{MOVE_AT} = $at{at} // '';
-	local $ENV{MOVE_DO} = $at{do} // 'kill -9 $PPID';
-	IPC::Run::run([ %at ? $stepping : 'instaid-move', '--from', $from->connstr($db) . ' user=own',
-			'--to', $to->connstr($db) . ' user=own', @args ], '<', \undef, '>', \$out, '2>', \$err,
-		IPC::Run::timeout(600));
-	note("instaid-move @args", %at ? " at $at{at}" : '', ": ", $? >> 8, $? & 127 ? ' killed' : '',
-		"\n$out$err") if $? || $ENV{VERBOSE_MOVE};
-	return $? & 127 ? -1 : $? >> 8;
+	my @at = ref $args[0] ? shift @args : ();
+	(my $rc, $out, $err) = Move::run(@at, '--from', $from->connstr($db) . ' user=own',
+		'--to', $to->connstr($db) . ' user=own', @args);
+	return $rc;
 }
 sub sql { my ($node, $sql) = @_; return $node->safe_psql($db, $sql) }
 sub error_of { my ($node, $sql) = @_; return ($node->psql($db, $sql))[2] }
-my $left = q{SELECT 'publication ' || pubname FROM pg_publication
-	UNION ALL SELECT 'guard ' || proname FROM pg_proc WHERE proname = 'instaid_move_guard'
-	UNION ALL SELECT 'guard of ' || tgrelid::regclass FROM pg_trigger
-	WHERE tgname = 'instaid_move_guard'};
-sub left { return join ' ', grep { $_ } map { sql($_, $left) } $old, $new }
-sub places
-{
-	return join ' ', map { sql($_, q{SELECT string_agg(schema_name
-		|| CASE WHEN frozen THEN ' frozen' ELSE '' END, ',' ORDER BY schema_name)
-		FROM instaid.shards}) || '-' } $old, $new;
-}
+sub left { return join ' ', grep { $_ } map { sql($_, $Move::left) } $old, $new }
+sub places { return Move::places($db, $old, $new) }
 
 # With much that replication would refuse
 my $schema = q{
@@ -160,11 +137,11 @@ is(im('--finish'), 0, '... which is finished, too');
 
 # Killed at each step, and cancelled
 my $only = places() . left();
-my @steps = ('begun', 'guards', 'rehearsed', 'stopping', 'guarded', 'stopped', 'made', 'copied',
-	'verified', 'told');
+my @steps = ('begun', 'guards', 'rehearsing', 'rehearsed', 'stopping', 'guarded', 'stopped',
+	'made', 'copied', 'verified', 'told');
 {
 	my @wrong;
-	for my $at ($ENV{FULL} ? @steps : ('begun', 'stopping', 'copied', 'told'))
+	for my $at ($ENV{FULL} ? @steps : ('begun', 'rehearsing', 'stopping', 'copied', 'told'))
 	{
 		my $got = im({ at => $at }, '--dump', 'insta5');
 		push @wrong, "$at: $got" if $got != -1;
@@ -217,7 +194,8 @@ sql($old, q{CREATE OR REPLACE FUNCTION insta5.ok(integer) RETURNS boolean LANGUA
 serves('a row');
 sql($new, 'ALTER DEFAULT PRIVILEGES FOR ROLE own GRANT SELECT ON TABLES TO app');
 is(im('--dump'), 6, 'other rights on the target');
-like($out, qr/only on the target: table insta5\.photos .*app=ar/, '... are told');
+like($out, qr/differs: acl insta5\.TABLE photos of .*\n.*\n.*target: GRANT SELECT,INSERT ON/,
+	'... are told');
 unlike($out, qr/taken back|copied,/, '... before writes are refused');
 sql($new, 'ALTER DEFAULT PRIVILEGES FOR ROLE own REVOKE SELECT ON TABLES FROM app');
 sql($new, 'CREATE SCHEMA insta5');

@@ -15,6 +15,7 @@ use Time::HiRes qw(sleep time);
 
 use Clients;
 use Docs;
+use Move;
 
 # Four databases, a to d.  Two are on each server, or with FULL one.
 my @settings = ('wal_retrieve_retry_interval = 10ms', 'max_replication_slots = 30',
@@ -51,30 +52,15 @@ sub servers
 	return;
 }
 
-# The program, and one that is killed after a step
-my $stepping = PostgreSQL::Test::Utils::tempdir . '/instaid-move';
-{
-	chomp(my ($include, $lib) = map { `$ENV{PG_CONFIG} $_` } '--includedir', '--libdir');
-	system('cc', '-O1', '-g', '-D_GNU_SOURCE', '-DINSTAID_MOVE_STEP=move_step', "-I$include",
-		glob('src/move/*.c'), 'test/lib/move_step.c', "-L$lib", '-lpq', '-o', $stepping) == 0
-	  or die 'cannot compile';
-}
-
 # Run the plan; returns its exit status, and sets $out, $err and $seconds.
 sub planned
 {
 	my (@args) = @_;
-	($out, $err) = ('', '');
-	my %at = ref $args[0] ? %{ shift @args } : ();
-	local $ENV{MOVE_AT} = $at{at} // '';
-	local $ENV{MOVE_DO} = 'kill -9 $PPID';
+	my @at = ref $args[0] ? shift @args : ();
 	my $began = time;
-	IPC::Run::run([ %at ? $stepping : 'instaid-move', '--plan', '--servers', $file, @args ],
-		'<', \undef, '>', \$out, '2>', \$err, IPC::Run::timeout(3600));
+	(my $rc, $out, $err) = Move::run(@at, '--plan', '--servers', $file, @args);
 	$seconds = time - $began;
-	note("instaid-move --plan @args: ", $? >> 8, $? & 127 ? ' killed' : '', "\n$out$err")
-	  if $? || $ENV{VERBOSE_MOVE};
-	return $? & 127 ? -1 : $? >> 8;
+	return $rc;
 }
 
 # Which server serves how many shards
@@ -94,12 +80,7 @@ sub counts
 	$count{"@$_"}++ for values %{ serving() };
 	return join ' ', map { "$_:$count{$_}" } sort keys %count;
 }
-my $left = q{SELECT slot_name FROM pg_replication_slots WHERE database = current_database()
-	UNION ALL SELECT pubname FROM pg_publication
-	UNION ALL SELECT subname FROM pg_subscription WHERE subdbid = (SELECT oid FROM pg_database
-		WHERE datname = current_database())
-	UNION ALL SELECT proname FROM pg_proc WHERE proname = 'instaid_move_guard'
-	UNION ALL SELECT schema_name FROM instaid.shards WHERE frozen};
+my $left = "$Move::left UNION ALL SELECT schema_name FROM instaid.shards WHERE frozen";
 sub left { return join ' ', grep { $_ } map { at($_, $left) } sort keys %node }
 
 #### What is planned ####
@@ -151,7 +132,7 @@ is(planned('--weights', 'SELECT name, weight * 1e9 FROM public.weights', '--drai
 like($out, qr/^# b keeps 13 shards: the arguments leave them out/m,
 	'... whose shards may not move');
 at('a', q{SELECT instaid.create_shard('odd ''name"', 4000)});
-is(planned(@weights, '--drain', 'a', '--refuse-reads', '--on-switch', q{echo 'it'"'"'s'}), 0,
+is(planned(@weights, '--drain', 'a', '--no-verify', '--on-switch', q{echo 'it'"'"'s'}), 0,
 	'quotes');
 {
 	# what the shell makes of it
@@ -159,7 +140,7 @@ is(planned(@weights, '--drain', 'a', '--refuse-reads', '--on-switch', q{echo 'it
 	my @args = split /\n/, $shown;
 	ok((grep { $_ eq q{odd 'name"} } @args), '... of a shard');
 	ok((grep { $_ eq q{echo 'it'"'"'s'} } @args), '... and of an option');
-	ok((grep { $_ eq '--refuse-reads' } @args), '... which it gives to each move');
+	ok((grep { $_ eq '--no-verify' } @args), '... which it gives to each move');
 }
 at('a', q{DROP SCHEMA "odd 'name""" CASCADE});
 
@@ -371,7 +352,7 @@ sub rows
 	my $run = do {
 		local $ENV{MOVE_AT} = 'enabled';
 		local $ENV{MOVE_DO} = "echo held; while test -e '$held'; do sleep 0.1; done";
-		IPC::Run::start([ $stepping, '--plan', '--servers', $file, @options, '--run' ],
+		IPC::Run::start([ Move::stepping(), '--plan', '--servers', $file, @options, '--run' ],
 			'<', \undef, '>', \$out, '2>&1', IPC::Run::timeout(600));
 	};
 	$run->pump until $out =~ /^\[1 a > \w\] held/m || !$run->pumpable;
