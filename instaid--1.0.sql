@@ -512,8 +512,8 @@ COMMENT ON FUNCTION instaid.next_id(regclass, int, timestamptz) IS 'the next ID 
 'greater than all before; needs USAGE or UPDATE on it';
 
 -- The last value of a sequence, and its time if it is a tick; why it cannot serve as a source of
--- IDs, and what to do, null if it can; whether it was read: not while it is altered or dropped, and
--- without USAGE or SELECT on it or pg_read_all_stats.
+-- IDs, and what to do, null if it can; whether it was read: not while it is altered or dropped,
+-- and without USAGE or SELECT on it or pg_read_all_stats.
 CREATE FUNCTION instaid._sequence_state(sequence regclass, OUT last_value bigint,
                                         OUT issued_at timestamptz, OUT problem text, OUT cure text,
                                         OUT is_read boolean)

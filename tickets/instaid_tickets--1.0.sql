@@ -205,8 +205,8 @@ CREATE FUNCTION instaid_tickets._is_preloaded() RETURNS boolean
 
 ---- The list of tickets, and what is wrong with them ----
 
--- Where a sequence stands, why it cannot be a ticket, and whether next() or lease() was the last to
--- write its page; nulls if the role may not see it, or another transaction is changing it.
+-- Where a sequence stands, why it cannot be a ticket, and whether next() or lease() was the last
+-- to write its page; nulls if the role may not see it, or another transaction is changing it.
 CREATE FUNCTION instaid_tickets._state(
     sequence regclass, OUT last_value bigint, OUT values_left bigint, OUT off_stripe boolean,
     OUT fault text, OUT is_taken boolean)
