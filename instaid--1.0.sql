@@ -2215,7 +2215,11 @@ BEGIN
                                ELSE schema_owner END AS owner,
                CASE WHEN i.type IN ('view', 'sequence') THEN 'SELECT'
                     WHEN i.type IN ('schema', 'language', 'type') THEN 'USAGE'
-                    WHEN i.type IN ('function', 'procedure') THEN 'EXECUTE' END AS right_of_all
+                    -- but for what only PostgreSQL calls
+                    WHEN i.type IN ('function', 'procedure') AND NOT EXISTS (
+                        SELECT FROM pg_language AS l
+                        WHERE d.objid IN (l.lanplcallfoid, l.lanvalidator)) THEN 'EXECUTE'
+               END AS right_of_all
         FROM pg_extension AS e
              JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass
                                 AND d.refobjid = e.oid AND d.deptype = 'e'
