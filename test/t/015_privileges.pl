@@ -509,7 +509,7 @@ gained_nothing('... runs no code of hers');
 for my $edition ('extension', 'SQL')
 {
 	my $db = database("next_id_\L$edition", $edition eq 'extension');
-	$node->safe_psql($db, SqlEdition::changed()) if $edition eq 'SQL';
+	$node->safe_psql($db, SqlEdition::changed() . SqlEdition::adopting()) if $edition eq 'SQL';
 	$node->safe_psql($db, q{
 		GRANT CREATE ON SCHEMA public TO mallory, victim;	-- as up to PostgreSQL 14
 		SELECT instaid.create_shard('insta5', 5);
