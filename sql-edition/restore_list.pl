@@ -51,7 +51,8 @@ sub one_line
 {
 	for my $name (@_)
 	{
-		die "a name with a line break: $name\nRename it, and repeat the dump.\n" if $name =~ /[\r\n]/;
+		die "a name with a line break: $name\nRename it, and repeat the dump.\n"
+		  if $name =~ /[\r\n]/;
 	}
 	return;
 }
@@ -86,10 +87,11 @@ for my $function (@statements)
 	  literal($home), $id, $epoch, literal($sequence);
 	# Sequences that tables of the owner pass to it.  Names of columns can look like a default.
 	my $by = $owner{"$home.next_ids(count integer, sequence regclass)"};
+	my $default = qr/$quoted|DEFAULT \Q$home\E\.next_id\('\Q$home\E\.($name)'::regclass\)/;
 	for my $other (map {
 			/\A(?:CREATE|ALTER) (?:(?:FOREIGN|UNLOGGED) )?TABLE (?:ONLY )?($name\.$name)/;
 			($owner{ $1 // '' } // '') eq ($by // '')
-			  ? grep { defined } /$quoted|DEFAULT \Q$home\E\.next_id\('\Q$home\E\.($name)'::regclass\)/gs
+			  ? grep { defined } /$default/gs
 			  : () } @tables)
 	{
 		next unless grep { /\ACREATE SEQUENCE \Q$home.$other\E\s/ } @statements;

@@ -486,7 +486,8 @@ is(join(' ', grep { slurp_file($_) =~ /SetUserIdAndSecContext|SetCurrentRoleId|S
 	glob 'src/*.[ch] src/*/*.[ch]'), '', 'no C of the extension switches roles');
 is(join("\n", map { my $file = $_; map { "$file: $_" }
 		  grep { !/Connect as %s|THEN 'SET ROLE|To update it: SET ROLE/ }
-		  slurp_file($file) =~ /^(?! *--)(.*SET (?:LOCAL )?(?:ROLE|SESSION AUTHORIZATION)\b.*)/mg }
+		  slurp_file($file) =~
+		  /^(?! *--)(.*SET (?:LOCAL )?(?:ROLE|SESSION AUTHORIZATION)\b.*)/mg }
 		  grep { !/--/ } glob '{common,extension,adopt,sql-edition}/*.sql examples/remove_shards.sql'),
 	'', '... and no function');
 is($node->safe_psql($db, q{SELECT count(*) FROM pg_proc

@@ -40,7 +40,8 @@ my @calls = (
 is($node->safe_psql('postgres', sprintf q{
 	SELECT string_agg(proname, ' ' ORDER BY proname)
 	FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
-	WHERE pronamespace::regnamespace::text ~ '^instaid(_adopt)?$' AND lanname = 'plpgsql' AND proname !~ '^_'
+	WHERE pronamespace::regnamespace::text ~ '^instaid(_adopt)?$' AND lanname = 'plpgsql'
+		AND proname !~ '^_'
 	  AND proname <> ALL ('{%s}')}, join(',', map { /instaid(?:_adopt)?\.(\w+)/ } @calls)), '',
 	'each function in PL/pgSQL is called');
 

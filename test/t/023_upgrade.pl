@@ -91,7 +91,8 @@ $node->safe_psql('app', q{
 		photo instaid.id, n integer);
 	CREATE TABLE insta5.views (id bigint PRIMARY KEY DEFAULT insta5.next_id())
 		PARTITION BY RANGE (id);
-	SELECT instaid.create_partitions('insta5.views', now(), now() + interval '1 month', '1 month')});
+	SELECT instaid.create_partitions('insta5.views', now(), now() + interval '1 month',
+		'1 month')});
 
 my @ids;
 

@@ -22,7 +22,8 @@ SqlEdition::install($node, 's');
 
 # Findings that stay: function, message, why
 my @accepted = (
-	[ qr/^instaid_adopt\._widening_plan/, qr/relation "pg_catalog\.pg_dist_partition" does not exist/,
+	[ qr/^instaid_adopt\._widening_plan/,
+		qr/relation "pg_catalog\.pg_dist_partition" does not exist/,
 		'a table of Citus' ],
 	[ qr/^instaid_sql\._elsewhere/, qr/function instaid\.next_id\(regclass, .* does not exist/,
 		'it calls the extension that has adopted the shard' ],

@@ -104,7 +104,8 @@ my $driver = q{
 
 $node->safe_psql('postgres', 'CREATE DATABASE c OWNER dba; CREATE DATABASE s OWNER dba');
 $node->safe_psql('c', "CREATE EXTENSION instaid_adopt CASCADE; $driver");
-$node->safe_psql('s', SqlEdition::changed() . SqlEdition::adopting(), extra_params => [ '-U', 'dba' ]);
+$node->safe_psql('s', SqlEdition::changed() . SqlEdition::adopting(),
+	extra_params => [ '-U', 'dba' ]);
 $node->safe_psql('s', $driver);
 
 # Run statements in a database as a role; \echo and \warn end parts of what they print, and of their
@@ -530,7 +531,8 @@ sub attack
 	}
 
 	my ($out, $called) = run_as($caller, $database, join $part,
-		"CALL instaid_adopt.adopt_shards(dry_run => true);", "CALL instaid_adopt.adopt_shards();", "$audit\n");
+		"CALL instaid_adopt.adopt_shards(dry_run => true);",
+		"CALL instaid_adopt.adopt_shards();", "$audit\n");
 	my $reason = $called->[1] // '';
 	is($node->safe_psql($database, $ran), 'f', "$name: no foreign code runs");
 	my $is_adopted = $node->safe_psql($database, $shards);
