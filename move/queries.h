@@ -550,8 +550,10 @@
 	"  AND " IS_EXTENSION ")," \
 	" (SELECT 'the SQL edition ' || substring(obj_description(oid, 'pg_namespace'), '([0-9.]+), SQL')" \
 	"  FROM pg_namespace WHERE nspname = 'instaid_sql'), 'no instaid')"
-/* a publication with the name of a move */
-#define HAS_PUBLICATION "SELECT true FROM pg_publication WHERE pubname = $1"
+/* a publication with the name of a move, whose owner MARKS does not believe */
+#define HAS_PUBLICATION \
+	"SELECT true FROM pg_publication AS p JOIN pg_roles AS r ON r.oid = p.pubowner" \
+	" WHERE p.pubname = $1 AND r.rolname <> current_user AND NOT r.rolsuper"
 /* what makes the guards of a move refuse; $1: its name */
 #define REFUSES "SELECT true WHERE to_regnamespace($1) IS NOT NULL"
 #define EDITION_OWNER \
