@@ -1351,6 +1351,14 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('%s returns IDs of shard %s already', copy, shard.shard_id),
             DETAIL = 'It belongs to the shard, or calls its next_id().';
+    ELSIF shard.shard_id IS NOT NULL AND main.proname = 'next_id' AND main.is_callable AND EXISTS (
+        SELECT FROM pg_proc AS p
+        WHERE p.proname = 'next_id' AND p.pronamespace = main.schema AND p.oid <> copy
+          AND p.pronargs = p.pronargdefaults) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('%s stands beside the next_id() of a shard', copy),
+            DETAIL = 'Calls without arguments are ambiguous, and fail.',
+            HINT = format('DROP FUNCTION %s;', instaid._signature(copy));
     ELSIF main.proname = 'next_id' AND main.is_ambiguous THEN
         RAISE feature_not_supported USING
             MESSAGE = format('%s cannot stand beside the next_id() of a shard', copy),
