@@ -133,13 +133,13 @@ BEGIN
 END $$;
 
 -- A transaction each.  What belongs to others is left to them.
-SELECT pg_catalog.format('SELECT pg_temp.plain_columns(%s)', c.oid)
+SELECT pg_catalog.format('SELECT pg_temp.plain_columns(%s::pg_catalog.oid)', c.oid)
 FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid
 WHERE a.atttypid = pg_catalog.to_regtype('instaid.id') AND a.attinhcount = 0
   AND c.relkind IN ('r', 'p') AND pg_catalog.pg_get_userbyid(c.relowner) = current_user
   AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS d WHERE d.owner <> c.relowner)
 GROUP BY c.oid \gexec
-SELECT pg_catalog.format('SELECT pg_temp.remove_shard(%L)', s.schema_name)
+SELECT pg_catalog.format('SELECT pg_temp.remove_shard(%L::pg_catalog.text)', s.schema_name)
 FROM instaid._list_shards() AS s JOIN pg_catalog.pg_proc AS p ON p.oid = s.declaration
 WHERE s.schema_name <> 'instaid' AND pg_catalog.pg_get_userbyid(p.proowner) = current_user
 ORDER BY s.schema_name \gexec

@@ -47,10 +47,6 @@ SELECT insta5.next_id();
 SELECT setval('insta5.table_id_seq', 1);
 SELECT insta5.next_id();
 SELECT instaid.advance_past('insta5.table_id_seq', insta5.next_id() + 1, instaid.default_epoch());
-CREATE ROLE keeper;
-GRANT ALL ON SCHEMA insta5 TO keeper;
-SELECT instaid._execute_as('keeper', 'CREATE TABLE insta5.kept (id bigint)');
-SELECT instaid._execute_as('keeper', 'SELECT count(*) FROM insta5.kept');
 ALTER FUNCTION insta5.next_id() STABLE;
 SELECT instaid._function_fault('insta5.next_id()'::regprocedure);
 SQL

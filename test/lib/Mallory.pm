@@ -13,7 +13,7 @@ use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use Test::More;
 
-our @EXPORT = qw($node start_server run_as as_superuser gained_nothing database);
+our @EXPORT = qw($node start_server run_as as_superuser as_owner gained_nothing database);
 
 our $node;
 my $superuser;
@@ -45,6 +45,21 @@ sub as_superuser
 {
 	my ($database, $sql) = @_;
 	return run_as($superuser, $database, $sql);
+}
+
+# What is refused to a superuser, since its objects belong to this role, is repeated as the role:
+# then its code runs, and must not gain anything, either.
+sub as_owner
+{
+	my ($owner, $database, $sql) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	like(as_superuser($database, $sql), qr/must\ be\ owner\ of\ .*\n
+		DETAIL:\ \ It\ belongs\ to\ role\ $owner,\ and\ its\ code\ would\ run\ .*\n
+		HINT:\ \ Connect\ as\ $owner\.\ SET\ ROLE\ is\ not\ enough
+		|\ belong\ to\ other\ roles\nDETAIL:\ \ (?:.*\n)*?$owner\ has/x,
+		"refused to a superuser: @{ [ $sql =~ /(\w+\([^;]*)/ ] }");
+	gained_nothing('... with nothing called');
+	return run_as($owner, $database, $sql);
 }
 
 # Test that no role has become a superuser.

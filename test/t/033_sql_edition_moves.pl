@@ -171,8 +171,9 @@ $sum = while_inserting('to the extension', sub {
 		ALTER SCHEMA instaid RENAME TO instaid_sql_edition;
 		CREATE EXTENSION instaid;
 		CREATE TABLE audited AS SELECT * FROM instaid.audit();
-		COMMIT;
-		} . slurp_file('sql-edition/to_extension.sql'),
+		COMMIT});
+	# as the owner of the shards
+	$node->psql('m', slurp_file('sql-edition/to_extension.sql'), extra_params => [ '-U', 'dba' ],
 		on_error_stop => 0, on_error_die => 0, stderr => \$move_said);
 	}, "SELECT s, i, nextval('insta5.steps')"
 	  . " FROM (SELECT nextval('insta5.steps') AS s OFFSET 0) AS x,"

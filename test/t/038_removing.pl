@@ -38,11 +38,14 @@ for my $name ('extension', 'SQL')
 	my ($node, $page) = @{ $edition{$name} }{qw(node page)};
 	my ($remove) = grep { /remove_shards\.sql/ } map { $_->{text} } section_blocks(@$page);
 	ok($remove, "$name: the page has the commands");
+	my ($file) = $remove =~ /^(\\i .*)$/m;
 	$node->safe_psql('postgres', 'CREATE ROLE ann LOGIN; CREATE ROLE bob LOGIN;'
 		. ($name eq 'SQL' ? '' : 'CREATE ROLE app LOGIN; CREATE ROLE dba LOGIN SUPERUSER;')
 		. 'CREATE DATABASE m; GRANT CREATE ON DATABASE m TO dba, ann, bob');
 	# The SQL edition and its shards belong to one role; the extension is a superuser's.
 	my $owner = $name eq 'SQL' ? 'dba' : 'ann';
+	# the file as the owner of the shards, and then all
+	my $removing = sub { return run_as($node, $owner, 'm', $file) . run_as($node, 'dba', 'm', $remove) };
 	$node->safe_psql('m', $name eq 'SQL' ? SqlEdition::changed() . SqlEdition::adopting()
 		: 'CREATE EXTENSION instaid_adopt CASCADE', extra_params => [ '-U', 'dba' ]);
 	my $type = $name eq 'SQL' ? 'bigint' : 'instaid.id';
@@ -138,7 +141,7 @@ DETAIL:  function insta5\.add\(\) depends .*\nHINT:  (?!.*CASCADE).*again/,
 		next if $name eq 'SQL' && $what eq 'a view of the column';	# no type changes
 		is($hold->("SET ROLE $owner; $how"), '', $what) if $what !~ /frozen/;
 		$hold->("SET ROLE $owner; $how") if $what =~ /frozen/;
-		like(run_as($node, 'dba', 'm', $remove), $says, "$name: ... is in the way");
+		like($removing->(), $says, "$name: ... is in the way");
 		$hold->("$end; RESET ROLE");
 		is($state->(), $before, '... and nothing is dropped');
 		is(run_as($node, 'app', 'm', $insert), '', '... and rows are inserted');
@@ -147,11 +150,11 @@ DETAIL:  function insta5\.add\(\) depends .*\nHINT:  (?!.*CASCADE).*again/,
 	# what needs the functions for all: shards go, and what it needs stays
 	$node->safe_psql('m', 'CREATE VIEW insta5.v AS SELECT instaid.extract_timestamp(id::bigint)
 		FROM insta5.notes', extra_params => [ '-U', 'dba' ]);
-	like(run_as($node, 'dba', 'm', $remove), qr/^ERROR:  .*DETAIL:  .*view insta5\.v depends on/ms,
+	like($removing->(), qr/^ERROR:  .*DETAIL:  .*view insta5\.v depends on/ms,
 		"$name: a view of the time is named");
 	is($node->safe_psql('m', 'SELECT count(*) > 2000 FROM insta5.v'), 't', '... and stays');
 	$node->safe_psql('m', 'DROP VIEW insta5.v');
-	unlike(run_as($node, 'dba', 'm', $remove), qr/ERROR/, '... and then all of instaid goes');
+	unlike($removing->(), qr/ERROR/, '... and then all of instaid goes');
 	is($node->safe_psql('m', q{SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid';
 		SELECT count(*) FROM pg_extension WHERE extname = 'instaid'}), '0', '... really');
 	is($node->safe_psql('m', $rows), (split /\n/, $before)[0], '... with all rows');
