@@ -8,8 +8,8 @@ CREATE FUNCTION instaid_adopt._epoch_above(id bigint) RETURNS timestamptz
                               - (instaid.extract_timestamp(id) - instaid.default_epoch()))
 $$;
 
--- The shard ID and the epoch of a copy in the published layout, from the ID that it has just returned,
--- or else from the newest row and the shard IDs of all, if its text has the shift; nulls if they
+-- The shard ID and the epoch of a copy in the published layout, from the ID that it has just
+-- returned, or else from the newest row and the shard IDs of all, if its text has the shift; nulls if they
 -- are not known.
 CREATE FUNCTION instaid_adopt._known_layout(
     function oid, id bigint, made_at timestamptz, newest bigint, shard_ids integer[],
@@ -226,8 +226,8 @@ BEGIN
     RAISE NOTICE '% returns IDs of shard % now', copy, shard.shard_id
         USING DETAIL = format('The epoch is %s. The IDs end at %s.', shard.epoch,
                               instaid.extract_timestamp(-9223372036854775808, shard.epoch))
-                       || CASE WHEN main.has_arguments THEN ' Its arguments have no effect any more.'
-                          ELSE '' END;
+                       || CASE WHEN main.has_arguments
+                               THEN ' Its arguments have no effect any more.' ELSE '' END;
 
     -- Who could insert goes on: into tables with such a default, or who could call it, with rights
     -- on its sequence.  If it cannot be called, this can be each of the schema.
