@@ -87,8 +87,9 @@ CREATE FUNCTION instaid_adopt._found_copies(
                    WHERE o.proname = 'next_id' AND o.pronamespace = n.oid AND o.oid <> p.oid
                      AND o.pronargs = o.pronargdefaults) AS is_ambiguous
         FROM instaid._copies(pattern, current_user) AS c JOIN pg_namespace AS n ON n.oid = c.schema
-             LEFT JOIN (SELECT s.schema_name, d.proowner AS owner
-                        FROM instaid._list_shards() AS s JOIN pg_proc AS d ON d.oid = s.declaration)
+             LEFT JOIN (SELECT l.schema_name, d.proowner AS owner
+                        FROM instaid._list_shards() AS l
+                             JOIN pg_proc AS d ON d.oid = l.declaration)
                   AS s ON s.schema_name = n.nspname
              LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
              LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', ''))
@@ -125,7 +126,7 @@ BEGIN
     END IF;
 END $$;
 
--- This shard ID if it is free, or else another one, from the top; the number of those to leave out.
+-- This shard ID if it is free, or else another one, from the top, after so many that are free.
 CREATE FUNCTION instaid_adopt._free_or_other(shard_id integer, left_out integer[] DEFAULT '{}',
                                              number integer DEFAULT 0) RETURNS integer
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -363,8 +364,8 @@ BEGIN
                                  FROM unnest(taken.shard_ids) AS s)),
                 HINT = CASE WHEN number_of_rows IS NULL
                             THEN 'Pass the shard ID of the clients to instaid_adopt.adopt_shard().'
-                            ELSE format('If the rows are right: SELECT instaid_adopt.adopt_shard(%L,'
-                                        ' %s);', schema_name, number_of_rows) END;
+                            ELSE format('If the rows are right: SELECT'
+                                        ' instaid_adopt.adopt_shard(%L, %s);', schema_name, number_of_rows) END;
         END IF;
         named := COALESCE(number_of_rows, shard_id);
     END IF;
@@ -524,8 +525,8 @@ BEGIN
     END IF;
 END $$;
 
--- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.  number is how many
--- schemas were left before: each statement has a shard ID of its own.
+-- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.  number is how
+-- many schemas were left before: each statement has a shard ID of its own.
 CREATE FUNCTION instaid_adopt._try_adopting(
     schema_name text, functions oid[], dry_run boolean, number integer, INOUT shard_ids integer[],
     OUT adopted text, OUT problem text)
@@ -559,14 +560,13 @@ EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
         IF SQLSTATE = '57014' AND context !~ '(?n) at RAISE$' THEN
             RAISE;
         END IF;
-        -- only a shard ID that is taken has this SQLSTATE, and only a canceled function's text is
-        -- not ours
+        -- only a shard ID that is taken has this SQLSTATE
         IF SQLSTATE = '42710' THEN
             hint := format('To give it another number: SELECT instaid_adopt.adopt_shard(%L, %s,'
                            ' renumber => true);', schema_name,
                            instaid_adopt._free_or_other(NULL, shard_ids, number));
         ELSIF SQLSTATE = '57014' THEN
-            hint := NULL;
+            hint := 'The function says so: correct it, and try again.';
         END IF;
         problem := format('%I: %s', schema_name, left(SQLERRM, 500));
         RAISE WARNING '%', problem USING
@@ -621,7 +621,8 @@ BEGIN
         -- an error would look as if all was rolled back
         RAISE WARNING '% of % schemas could not be adopted', pg_catalog.cardinality(problems), last
             USING DETAIL = pg_catalog.left(pg_catalog.array_to_string(problems, '; '), 10000),
-            HINT = CASE WHEN dry_run OR pg_catalog.cardinality(problems) OPERATOR(pg_catalog.=) last
+            HINT = CASE WHEN dry_run
+                             OR pg_catalog.cardinality(problems) OPERATOR(pg_catalog.=) last
                         THEN '' ELSE 'The others are shards, which is committed. ' END
                    OPERATOR(pg_catalog.||)
                    'Each WARNING says what to do. Then call adopt_shards() again. If a shard ID is'

@@ -256,7 +256,8 @@ CREATE FUNCTION instaid_adopt._replacing(function oid) RETURNS text
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function
 $$;
 
--- The times that a function's text has as 12 or 13 digits of milliseconds, 10 of seconds, or a date.
+-- The times that a function's text has as 12 or 13 digits of milliseconds, 10 of seconds, or a
+-- date.
 CREATE FUNCTION instaid_adopt._text_epochs(function oid) RETURNS timestamptz[]
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' AS $$

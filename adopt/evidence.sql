@@ -1,7 +1,7 @@
 ---- What the text and the rows of a copy tell ----
 
--- What a function, or one that it calls, reads of the session, and where; null if nothing.  Clients
--- can have another number there than the caller.  Comments count, too: a shard ID that is passed
+-- What a function, or one that it calls, reads of the session, and where; null if nothing.
+-- Clients can have another number there than the caller.  Comments count, too: a shard ID that is passed
 -- settles it.
 CREATE FUNCTION instaid_adopt._session_reads(function oid) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -112,9 +112,9 @@ CREATE FUNCTION instaid_adopt._columns_of(
                                                        AND a.attnum = ANY (k.conkey))
 $$;
 
--- The largest ID, and the shard IDs of the newest rows, in columns that triggers fill; if there are
--- none, in those that clients fill, which can hold other numbers, too: only if the rows of a column
--- name one shard.  Without an epoch, whatever the time of the IDs is.
+-- The largest ID, and the shard IDs of the newest rows, in columns that triggers fill; if there
+-- are none, in those that clients fill, which can hold other numbers, too: only if the rows of a
+-- column name one shard.  Without an epoch, whatever the time of the IDs is.
 CREATE FUNCTION instaid_adopt._look_at_rows(
     schema oid, functions oid[], epoch timestamptz, OUT largest bigint, OUT place text,
     OUT shard_ids integer[], OUT filled_by text)
@@ -134,8 +134,8 @@ BEGIN
         EXIT WHEN filled_by <> part.filled_by;
         EXECUTE format('SELECT max(r.id) AS largest,'
                        ' array_agg(DISTINCT instaid.extract_shard_id(r.id)) AS shard_ids'
-                       ' FROM (SELECT %1$I::bigint AS id FROM %2$s WHERE %1$I BETWEEN %3$s AND %4$s'
-                       ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation,
+                       ' FROM (SELECT %1$I::bigint AS id FROM %2$s'
+                       ' WHERE %1$I BETWEEN %3$s AND %4$s ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation,
                        instaid.min_id(COALESCE(epoch, instaid.default_epoch()) + interval '1 day',
                                       COALESCE(epoch, instaid.default_epoch())),
                        CASE WHEN epoch IS NULL THEN 9223372036854775807

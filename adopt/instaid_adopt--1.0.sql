@@ -64,8 +64,8 @@ END $$;
 CREATE FUNCTION instaid_adopt._next_id_command(schema_name text, function oid, sequence regclass)
     RETURNS text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint LANGUAGE instaid STRICT'
-                  ' VOLATILE PARALLEL UNSAFE COST 1 %s AS ''as next_ids(integer, regclass)''',
+    SELECT format('CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint LANGUAGE instaid'
+                  ' STRICT VOLATILE PARALLEL UNSAFE COST 1 %s AS ''as next_ids(integer, regclass)''',
                   schema_name, pg_get_function_arguments(p.oid),
                   CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END)
     FROM pg_proc AS p WHERE p.oid = function
@@ -341,7 +341,8 @@ CREATE FUNCTION instaid_adopt._replacing(function oid) RETURNS text
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function
 $$;
 
--- The times that a function's text has as 12 or 13 digits of milliseconds, 10 of seconds, or a date.
+-- The times that a function's text has as 12 or 13 digits of milliseconds, 10 of seconds, or a
+-- date.
 CREATE FUNCTION instaid_adopt._text_epochs(function oid) RETURNS timestamptz[]
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
@@ -433,8 +434,8 @@ END $$;
 
 ---- What the text and the rows of a copy tell ----
 
--- What a function, or one that it calls, reads of the session, and where; null if nothing.  Clients
--- can have another number there than the caller.  Comments count, too: a shard ID that is passed
+-- What a function, or one that it calls, reads of the session, and where; null if nothing.
+-- Clients can have another number there than the caller.  Comments count, too: a shard ID that is passed
 -- settles it.
 CREATE FUNCTION instaid_adopt._session_reads(function oid) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -545,9 +546,9 @@ CREATE FUNCTION instaid_adopt._columns_of(
                                                        AND a.attnum = ANY (k.conkey))
 $$;
 
--- The largest ID, and the shard IDs of the newest rows, in columns that triggers fill; if there are
--- none, in those that clients fill, which can hold other numbers, too: only if the rows of a column
--- name one shard.  Without an epoch, whatever the time of the IDs is.
+-- The largest ID, and the shard IDs of the newest rows, in columns that triggers fill; if there
+-- are none, in those that clients fill, which can hold other numbers, too: only if the rows of a
+-- column name one shard.  Without an epoch, whatever the time of the IDs is.
 CREATE FUNCTION instaid_adopt._look_at_rows(
     schema oid, functions oid[], epoch timestamptz, OUT largest bigint, OUT place text,
     OUT shard_ids integer[], OUT filled_by text)
@@ -567,8 +568,8 @@ BEGIN
         EXIT WHEN filled_by <> part.filled_by;
         EXECUTE format('SELECT max(r.id) AS largest,'
                        ' array_agg(DISTINCT instaid.extract_shard_id(r.id)) AS shard_ids'
-                       ' FROM (SELECT %1$I::bigint AS id FROM %2$s WHERE %1$I BETWEEN %3$s AND %4$s'
-                       ' ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation,
+                       ' FROM (SELECT %1$I::bigint AS id FROM %2$s'
+                       ' WHERE %1$I BETWEEN %3$s AND %4$s ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation,
                        instaid.min_id(COALESCE(epoch, instaid.default_epoch()) + interval '1 day',
                                       COALESCE(epoch, instaid.default_epoch())),
                        CASE WHEN epoch IS NULL THEN 9223372036854775807
@@ -679,8 +680,9 @@ CREATE FUNCTION instaid_adopt._found_copies(
                    WHERE o.proname = 'next_id' AND o.pronamespace = n.oid AND o.oid <> p.oid
                      AND o.pronargs = o.pronargdefaults) AS is_ambiguous
         FROM instaid._copies(pattern, current_user) AS c JOIN pg_namespace AS n ON n.oid = c.schema
-             LEFT JOIN (SELECT s.schema_name, d.proowner AS owner
-                        FROM instaid._list_shards() AS s JOIN pg_proc AS d ON d.oid = s.declaration)
+             LEFT JOIN (SELECT l.schema_name, d.proowner AS owner
+                        FROM instaid._list_shards() AS l
+                             JOIN pg_proc AS d ON d.oid = l.declaration)
                   AS s ON s.schema_name = n.nspname
              LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
              LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', ''))
@@ -717,7 +719,7 @@ BEGIN
     END IF;
 END $$;
 
--- This shard ID if it is free, or else another one, from the top; the number of those to leave out.
+-- This shard ID if it is free, or else another one, from the top, after so many that are free.
 CREATE FUNCTION instaid_adopt._free_or_other(shard_id integer, left_out integer[] DEFAULT '{}',
                                              number integer DEFAULT 0) RETURNS integer
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -955,8 +957,8 @@ BEGIN
                                  FROM unnest(taken.shard_ids) AS s)),
                 HINT = CASE WHEN number_of_rows IS NULL
                             THEN 'Pass the shard ID of the clients to instaid_adopt.adopt_shard().'
-                            ELSE format('If the rows are right: SELECT instaid_adopt.adopt_shard(%L,'
-                                        ' %s);', schema_name, number_of_rows) END;
+                            ELSE format('If the rows are right: SELECT'
+                                        ' instaid_adopt.adopt_shard(%L, %s);', schema_name, number_of_rows) END;
         END IF;
         named := COALESCE(number_of_rows, shard_id);
     END IF;
@@ -1116,8 +1118,8 @@ BEGIN
     END IF;
 END $$;
 
--- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.  number is how many
--- schemas were left before: each statement has a shard ID of its own.
+-- Adopt the copies in a schema, or only try to.  What prevents it is a WARNING.  number is how
+-- many schemas were left before: each statement has a shard ID of its own.
 CREATE FUNCTION instaid_adopt._try_adopting(
     schema_name text, functions oid[], dry_run boolean, number integer, INOUT shard_ids integer[],
     OUT adopted text, OUT problem text)
@@ -1151,14 +1153,13 @@ EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
         IF SQLSTATE = '57014' AND context !~ '(?n) at RAISE$' THEN
             RAISE;
         END IF;
-        -- only a shard ID that is taken has this SQLSTATE, and only a canceled function's text is
-        -- not ours
+        -- only a shard ID that is taken has this SQLSTATE
         IF SQLSTATE = '42710' THEN
             hint := format('To give it another number: SELECT instaid_adopt.adopt_shard(%L, %s,'
                            ' renumber => true);', schema_name,
                            instaid_adopt._free_or_other(NULL, shard_ids, number));
         ELSIF SQLSTATE = '57014' THEN
-            hint := NULL;
+            hint := 'The function says so: correct it, and try again.';
         END IF;
         problem := format('%I: %s', schema_name, left(SQLERRM, 500));
         RAISE WARNING '%', problem USING
@@ -1213,7 +1214,8 @@ BEGIN
         -- an error would look as if all was rolled back
         RAISE WARNING '% of % schemas could not be adopted', pg_catalog.cardinality(problems), last
             USING DETAIL = pg_catalog.left(pg_catalog.array_to_string(problems, '; '), 10000),
-            HINT = CASE WHEN dry_run OR pg_catalog.cardinality(problems) OPERATOR(pg_catalog.=) last
+            HINT = CASE WHEN dry_run
+                             OR pg_catalog.cardinality(problems) OPERATOR(pg_catalog.=) last
                         THEN '' ELSE 'The others are shards, which is committed. ' END
                    OPERATOR(pg_catalog.||)
                    'Each WARNING says what to do. Then call adopt_shards() again. If a shard ID is'
@@ -1237,8 +1239,8 @@ CREATE FUNCTION instaid_adopt._epoch_above(id bigint) RETURNS timestamptz
                               - (instaid.extract_timestamp(id) - instaid.default_epoch()))
 $$;
 
--- The shard ID and the epoch of a copy in the published layout, from the ID that it has just returned,
--- or else from the newest row and the shard IDs of all, if its text has the shift; nulls if they
+-- The shard ID and the epoch of a copy in the published layout, from the ID that it has just
+-- returned, or else from the newest row and the shard IDs of all, if its text has the shift; nulls if they
 -- are not known.
 CREATE FUNCTION instaid_adopt._known_layout(
     function oid, id bigint, made_at timestamptz, newest bigint, shard_ids integer[],
@@ -1351,6 +1353,14 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('%s returns IDs of shard %s already', copy, shard.shard_id),
             DETAIL = 'It belongs to the shard, or calls its next_id().';
+    ELSIF shard.shard_id IS NOT NULL AND main.proname = 'next_id' AND main.is_callable AND EXISTS (
+        SELECT FROM pg_proc AS p
+        WHERE p.proname = 'next_id' AND p.pronamespace = main.schema AND p.oid <> copy
+          AND p.pronargs = p.pronargdefaults) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('%s stands beside the next_id() of a shard', copy),
+            DETAIL = 'Calls without arguments are ambiguous, and fail.',
+            HINT = format('DROP FUNCTION %s;', instaid._signature(copy));
     ELSIF main.proname = 'next_id' AND main.is_ambiguous THEN
         RAISE feature_not_supported USING
             MESSAGE = format('%s cannot stand beside the next_id() of a shard', copy),
@@ -1447,8 +1457,8 @@ BEGIN
     RAISE NOTICE '% returns IDs of shard % now', copy, shard.shard_id
         USING DETAIL = format('The epoch is %s. The IDs end at %s.', shard.epoch,
                               instaid.extract_timestamp(-9223372036854775808, shard.epoch))
-                       || CASE WHEN main.has_arguments THEN ' Its arguments have no effect any more.'
-                          ELSE '' END;
+                       || CASE WHEN main.has_arguments
+                               THEN ' Its arguments have no effect any more.' ELSE '' END;
 
     -- Who could insert goes on: into tables with such a default, or who could call it, with rights
     -- on its sequence.  If it cannot be called, this can be each of the schema.
@@ -1917,8 +1927,8 @@ BEGIN
                                     shard.sequence, highest, shard.epoch)
                         ELSE concat('Give those rows other values.', (
                             SELECT format(
-                                ' Or adopt the column in a schema whose shard has an earlier epoch:'
-                                ' SELECT instaid.create_shard(%L, %s, %L); ALTER TABLE %s SET'
+                                ' Or adopt the column in a schema whose shard has an earlier'
+                                ' epoch: SELECT instaid.create_shard(%L, %s, %L); ALTER TABLE %s SET'
                                 ' SCHEMA %1$I;', main.nspname || '_' || extract(year FROM e),
                                 instaid._free_shard_id(true), e, table_name)
                             FROM instaid_adopt._epoch_above(highest) AS e

@@ -8,8 +8,8 @@ CREATE FUNCTION instaid_adopt._epoch_above(id bigint) RETURNS timestamptz
                               - (instaid.extract_timestamp(id) - instaid.default_epoch()))
 $$;
 
--- The shard ID and the epoch of a copy in the published layout, from the ID that it has just returned,
--- or else from the newest row and the shard IDs of all, if its text has the shift; nulls if they
+-- The shard ID and the epoch of a copy in the published layout, from the ID that it has just
+-- returned, or else from the newest row and the shard IDs of all, if its text has the shift; nulls if they
 -- are not known.
 CREATE FUNCTION instaid_adopt._known_layout(
     function oid, id bigint, made_at timestamptz, newest bigint, shard_ids integer[],
@@ -122,6 +122,14 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('%s returns IDs of shard %s already', copy, shard.shard_id),
             DETAIL = 'It belongs to the shard, or calls its next_id().';
+    ELSIF shard.shard_id IS NOT NULL AND main.proname = 'next_id' AND main.is_callable AND EXISTS (
+        SELECT FROM pg_proc AS p
+        WHERE p.proname = 'next_id' AND p.pronamespace = main.schema AND p.oid <> copy
+          AND p.pronargs = p.pronargdefaults) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('%s stands beside the next_id() of a shard', copy),
+            DETAIL = 'Calls without arguments are ambiguous, and fail.',
+            HINT = format('DROP FUNCTION %s;', instaid._signature(copy));
     ELSIF main.proname = 'next_id' AND main.is_ambiguous THEN
         RAISE feature_not_supported USING
             MESSAGE = format('%s cannot stand beside the next_id() of a shard', copy),
@@ -218,8 +226,8 @@ BEGIN
     RAISE NOTICE '% returns IDs of shard % now', copy, shard.shard_id
         USING DETAIL = format('The epoch is %s. The IDs end at %s.', shard.epoch,
                               instaid.extract_timestamp(-9223372036854775808, shard.epoch))
-                       || CASE WHEN main.has_arguments THEN ' Its arguments have no effect any more.'
-                          ELSE '' END;
+                       || CASE WHEN main.has_arguments
+                               THEN ' Its arguments have no effect any more.' ELSE '' END;
 
     -- Who could insert goes on: into tables with such a default, or who could call it, with rights
     -- on its sequence.  If it cannot be called, this can be each of the schema.

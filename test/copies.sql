@@ -2097,7 +2097,10 @@ END $$;
 -- refused: layout
 -- insert: a.by_trigger a.by_domain a.by_function a.photos
 -- call: a.flake()
--- app: INSERT INTO a.by_call VALUES (a.flake(), 1); INSERT INTO a.by_trigger (n) VALUES (1); INSERT INTO a.by_domain (n) VALUES (1); INSERT INTO a.by_function (n) VALUES (1)
+-- app: INSERT INTO a.by_call VALUES (a.flake(), 1);
+-- app: INSERT INTO a.by_trigger (n) VALUES (1);
+-- app: INSERT INTO a.by_domain (n) VALUES (1);
+-- app: INSERT INTO a.by_function (n) VALUES (1)
 CREATE SCHEMA a;
 CREATE SEQUENCE a.ticks;
 CREATE FUNCTION a.flake() RETURNS bigint LANGUAGE plpgsql AS $$

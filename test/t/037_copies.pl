@@ -37,7 +37,7 @@ for my $text (split /^---- /m, slurp_file('test/copies.sql') =~ s/\A.*?(?=^---- 
 	for my $line ($text =~ /^-- ((?:refused|insert|later|call|cure|app|keeps): .*)/mg)
 	{
 		my ($key, $value) = $line =~ /^(\w+): +(.*)/;
-		$shape->{$key} = $value;
+		$shape->{$key} = $key eq 'app' ? join ' ', $shape->{app} // (), $value : $value;
 	}
 	while ($text =~ /^-- (adopted|cured): (.*)/mg)
 	{
