@@ -109,8 +109,10 @@ BEGIN
                           extract(year FROM default_ends_at));
     END IF;
 
+    -- a superuser who renumbers another role's shard puts no function there
     PERFORM instaid._check_ruler(schema_name, adopted) FROM pg_roles AS r
-    WHERE r.rolsuper AND r.rolname = current_user;
+    WHERE r.rolsuper AND r.rolname = current_user AND NOT EXISTS (
+        SELECT FROM pg_proc AS p WHERE p.oid = adopted AND p.proowner <> r.oid);
 
     -- Two sessions cannot both find a shard ID free: one of them fails.
     PERFORM instaid._lock_shard_id(schema_name, shard_id);

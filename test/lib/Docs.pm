@@ -193,8 +193,10 @@ sub signatures
 			$editions{$name}{$line}{$edition} = defined $columns ? 'view' : 'type';
 		}
 	}
+	# instaid_adopt has no library
+	my $load = $schema eq 'instaid_adopt' ? '' : "LOAD '$schema';";
 	for (split /\n/, $query->('extension', qq{
-		LOAD '$schema';
+		$load
 		SELECT concat_ws(E'\\t', s.name, current_setting(s.name),
 			CASE s.vartype WHEN 'bool' THEN 'boolean' ELSE s.vartype END
 			|| COALESCE(' from ' || s.min_val || ' to ' || s.max_val, '')
