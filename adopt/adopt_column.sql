@@ -435,8 +435,8 @@ BEGIN
                         ELSE concat('Give those rows other values.', (
                             SELECT format(
                                 ' Or adopt the column in a schema whose shard has an earlier'
-                                ' epoch: SELECT instaid.create_shard(%L, %s, %L); ALTER TABLE %s SET'
-                                ' SCHEMA %1$I;', main.nspname || '_' || extract(year FROM e),
+                                ' epoch: SELECT instaid.create_shard(%L, %s, %L); ALTER TABLE %s'
+                                ' SET SCHEMA %1$I;', main.nspname || '_' || extract(year FROM e),
                                 instaid._free_shard_id(true), e, table_name)
                             FROM instaid_adopt._epoch_above(highest) AS e
                             WHERE instaid.extract_timestamp(-9223372036854775808, e)

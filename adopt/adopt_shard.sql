@@ -365,7 +365,8 @@ BEGIN
                 HINT = CASE WHEN number_of_rows IS NULL
                             THEN 'Pass the shard ID of the clients to instaid_adopt.adopt_shard().'
                             ELSE format('If the rows are right: SELECT'
-                                        ' instaid_adopt.adopt_shard(%L, %s);', schema_name, number_of_rows) END;
+                                        ' instaid_adopt.adopt_shard(%L, %s);', schema_name,
+                                        number_of_rows) END;
         END IF;
         named := COALESCE(number_of_rows, shard_id);
     END IF;

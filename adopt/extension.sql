@@ -46,7 +46,8 @@ CREATE FUNCTION instaid_adopt._next_id_command(schema_name text, function oid, s
     RETURNS text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint LANGUAGE instaid'
-                  ' STRICT VOLATILE PARALLEL UNSAFE COST 1 %s AS ''as next_ids(integer, regclass)''',
+                  ' STRICT VOLATILE PARALLEL UNSAFE COST 1 %s'
+                  ' AS ''as next_ids(integer, regclass)''',
                   schema_name, pg_get_function_arguments(p.oid),
                   CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END)
     FROM pg_proc AS p WHERE p.oid = function

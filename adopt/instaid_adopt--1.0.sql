@@ -65,7 +65,8 @@ CREATE FUNCTION instaid_adopt._next_id_command(schema_name text, function oid, s
     RETURNS text LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('CREATE OR REPLACE FUNCTION %I.next_id(%s) RETURNS bigint LANGUAGE instaid'
-                  ' STRICT VOLATILE PARALLEL UNSAFE COST 1 %s AS ''as next_ids(integer, regclass)''',
+                  ' STRICT VOLATILE PARALLEL UNSAFE COST 1 %s'
+                  ' AS ''as next_ids(integer, regclass)''',
                   schema_name, pg_get_function_arguments(p.oid),
                   CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END)
     FROM pg_proc AS p WHERE p.oid = function
@@ -435,8 +436,8 @@ END $$;
 ---- What the text and the rows of a copy tell ----
 
 -- What a function, or one that it calls, reads of the session, and where; null if nothing.
--- Clients can have another number there than the caller.  Comments count, too: a shard ID that is passed
--- settles it.
+-- Clients can have another number there than the caller.  Comments count, too: a shard ID that is
+-- passed settles it.
 CREATE FUNCTION instaid_adopt._session_reads(function oid) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE source AS NOT MATERIALIZED (
@@ -478,7 +479,11 @@ $$;
 -- The caller's functions that name one of these in their text, or name one that does.
 CREATE FUNCTION instaid_adopt._callers(functions oid[]) RETURNS SETOF oid
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-    WITH RECURSIVE caller (oid) AS (
+    WITH RECURSIVE own AS MATERIALIZED (
+        SELECT p.oid, p.pronamespace AS schema, p.prosrc AS text FROM pg_proc AS p
+        WHERE p.proowner = (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user)
+          AND octet_length(p.prosrc) < 100000),
+    caller (oid) AS (
         SELECT f FROM unnest(functions) AS f
         UNION
         SELECT p.oid
@@ -487,17 +492,20 @@ CREATE FUNCTION instaid_adopt._callers(functions oid[]) RETURNS SETOF oid
              CROSS JOIN LATERAL (SELECT regexp_replace(n.nspname, '(\W)', '\\\1', 'g'),
                                         regexp_replace(f.proname, '(\W)', '\\\1', 'g'))
                                 AS r (schema, name)
-             JOIN pg_proc AS p ON octet_length(p.prosrc) < 100000
-                  -- which is cheap, first
-                  AND (p.pronamespace = n.oid OR n.nspname = 'public'
-                       OR strpos(p.prosrc, n.nspname) > 0)
-                  AND p.prosrc ~* CASE
-                      WHEN p.pronamespace = n.oid OR n.nspname = 'public'
-                      THEN format('(?:%s"?\s*\.\s*"?|(?<![\w.$"])"?)%s"?\s*\(', r.schema, r.name)
-                      ELSE format('\m%s"?\s*\.\s*"?%s"?\s*\(', r.schema, r.name) END
-                  OR p.oid IN (SELECT d.objid FROM pg_depend AS d
-                               WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = f.oid
-                                 AND d.classid = 'pg_proc'::regclass)
+             CROSS JOIN LATERAL (
+                 SELECT d.objid FROM pg_depend AS d
+                 WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = f.oid
+                   AND d.classid = 'pg_proc'::regclass
+                 UNION ALL
+                 SELECT o.oid FROM own AS o
+                 -- which is cheap, first
+                 WHERE (o.schema = n.oid OR n.nspname = 'public' OR strpos(o.text, n.nspname) > 0)
+                   AND o.text ~* CASE
+                       WHEN o.schema = n.oid OR n.nspname = 'public'
+                       THEN format('(?:%s"?\s*\.\s*"?|(?<![\w.$"])"?)%s"?\s*\(', r.schema, r.name)
+                       ELSE format('\m%s"?\s*\.\s*"?%s"?\s*\(', r.schema, r.name) END)
+                 AS u (oid)
+             JOIN pg_proc AS p ON p.oid = u.oid
         WHERE pg_get_userbyid(p.proowner) = current_user)
     SELECT c.oid FROM caller AS c WHERE c.oid <> ALL (functions)
 $$;
@@ -569,7 +577,8 @@ BEGIN
         EXECUTE format('SELECT max(r.id) AS largest,'
                        ' array_agg(DISTINCT instaid.extract_shard_id(r.id)) AS shard_ids'
                        ' FROM (SELECT %1$I::bigint AS id FROM %2$s'
-                       ' WHERE %1$I BETWEEN %3$s AND %4$s ORDER BY %1$I DESC LIMIT 5000) AS r', part.attname, part.relation,
+                       ' WHERE %1$I BETWEEN %3$s AND %4$s ORDER BY %1$I DESC LIMIT 5000) AS r',
+                       part.attname, part.relation,
                        instaid.min_id(COALESCE(epoch, instaid.default_epoch()) + interval '1 day',
                                       COALESCE(epoch, instaid.default_epoch())),
                        CASE WHEN epoch IS NULL THEN 9223372036854775807
@@ -958,7 +967,8 @@ BEGIN
                 HINT = CASE WHEN number_of_rows IS NULL
                             THEN 'Pass the shard ID of the clients to instaid_adopt.adopt_shard().'
                             ELSE format('If the rows are right: SELECT'
-                                        ' instaid_adopt.adopt_shard(%L, %s);', schema_name, number_of_rows) END;
+                                        ' instaid_adopt.adopt_shard(%L, %s);', schema_name,
+                                        number_of_rows) END;
         END IF;
         named := COALESCE(number_of_rows, shard_id);
     END IF;
@@ -1240,8 +1250,8 @@ CREATE FUNCTION instaid_adopt._epoch_above(id bigint) RETURNS timestamptz
 $$;
 
 -- The shard ID and the epoch of a copy in the published layout, from the ID that it has just
--- returned, or else from the newest row and the shard IDs of all, if its text has the shift; nulls if they
--- are not known.
+-- returned, or else from the newest row and the shard IDs of all, if its text has the shift; nulls
+-- if they are not known.
 CREATE FUNCTION instaid_adopt._known_layout(
     function oid, id bigint, made_at timestamptz, newest bigint, shard_ids integer[],
     OUT shard_id integer, OUT epoch timestamptz)
@@ -1928,8 +1938,8 @@ BEGIN
                         ELSE concat('Give those rows other values.', (
                             SELECT format(
                                 ' Or adopt the column in a schema whose shard has an earlier'
-                                ' epoch: SELECT instaid.create_shard(%L, %s, %L); ALTER TABLE %s SET'
-                                ' SCHEMA %1$I;', main.nspname || '_' || extract(year FROM e),
+                                ' epoch: SELECT instaid.create_shard(%L, %s, %L); ALTER TABLE %s'
+                                ' SET SCHEMA %1$I;', main.nspname || '_' || extract(year FROM e),
                                 instaid._free_shard_id(true), e, table_name)
                             FROM instaid_adopt._epoch_above(highest) AS e
                             WHERE instaid.extract_timestamp(-9223372036854775808, e)

@@ -9,8 +9,8 @@ CREATE FUNCTION instaid_adopt._epoch_above(id bigint) RETURNS timestamptz
 $$;
 
 -- The shard ID and the epoch of a copy in the published layout, from the ID that it has just
--- returned, or else from the newest row and the shard IDs of all, if its text has the shift; nulls if they
--- are not known.
+-- returned, or else from the newest row and the shard IDs of all, if its text has the shift; nulls
+-- if they are not known.
 CREATE FUNCTION instaid_adopt._known_layout(
     function oid, id bigint, made_at timestamptz, newest bigint, shard_ids integer[],
     OUT shard_id integer, OUT epoch timestamptz)

@@ -488,7 +488,8 @@ is(join("\n", map { my $file = $_; map { "$file: $_" }
 		  grep { !/Connect as %s|THEN 'SET ROLE|To update it: SET ROLE/ }
 		  slurp_file($file) =~
 		  /^(?! *--)(.*SET (?:LOCAL )?(?:ROLE|SESSION AUTHORIZATION)\b.*)/mg }
-		  grep { !/--/ } glob '{common,extension,adopt,sql-edition}/*.sql examples/remove_shards.sql'),
+		  grep { !/--/ }
+		  glob '{common,extension,adopt,sql-edition}/*.sql examples/remove_shards.sql'),
 	'', '... and no function');
 is($node->safe_psql($db, q{SELECT count(*) FROM pg_proc
 	WHERE pronamespace::regnamespace::text ~ '^instaid' AND prosecdef}), 0,
