@@ -550,9 +550,6 @@ CREATE FUNCTION instaid._call_handler() RETURNS language_handler
 CREATE FUNCTION instaid._validator(oid) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_validator';
 
--- PostgreSQL calls both without asking for this right.
-REVOKE EXECUTE ON FUNCTION instaid._call_handler(), instaid._validator(oid) FROM PUBLIC;
-
 CREATE TRUSTED LANGUAGE instaid HANDLER instaid._call_handler VALIDATOR instaid._validator;
 COMMENT ON LANGUAGE instaid IS 'a schema with next_ids(integer, regclass) in it is a shard';
 
@@ -1632,7 +1629,7 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                 THEN format('%sSELECT instaid_adopt.replace_copy(%L%s); -- If nothing calls it,'
                             ' drop it instead.', c.before, c.object,
                             -- it keeps the number of IDs in the published layout
-                            CASE WHEN NOT c.is_shard AND p.prosrc !~ '<<\s*23\M'
+                            CASE WHEN NOT c.is_shard AND p.prosrc !~ $re$<<\s*23\M$re$
                                  THEN format(', %s /* a number that is free on all your'
                                              ' servers */', c.free) END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
@@ -2217,11 +2214,10 @@ BEGIN
                                ELSE schema_owner END AS owner,
                CASE WHEN i.type IN ('view', 'sequence') THEN 'SELECT'
                     WHEN i.type IN ('schema', 'language', 'type') THEN 'USAGE'
-                    -- but for what only PostgreSQL calls
-                    WHEN i.type IN ('function', 'procedure') AND NOT EXISTS (
-                        SELECT FROM pg_language AS l
-                        WHERE d.objid IN (l.lanplcallfoid, l.lanvalidator)) THEN 'EXECUTE'
-               END AS right_of_all
+                    WHEN i.type IN ('function', 'procedure') THEN 'EXECUTE' END AS right_of_all,
+               -- only PostgreSQL calls them
+               d.objid IN (SELECT unnest(ARRAY[l.lanplcallfoid, l.lanvalidator])
+                           FROM pg_language AS l) AS is_handler
         FROM pg_extension AS e
              JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass
                                 AND d.refobjid = e.oid AND d.deptype = 'e'
@@ -2237,8 +2233,10 @@ BEGIN
                            member.name, grantees, member.owner);
         END IF;
         IF member.right_of_all IS NOT NULL THEN
-            EXECUTE format('REVOKE ALL ON %1$s FROM PUBLIC; GRANT %2$s ON %1$s TO PUBLIC',
-                           member.name, member.right_of_all);
+            EXECUTE format('REVOKE ALL ON %s FROM PUBLIC', member.name);
+            IF NOT member.is_handler THEN
+                EXECUTE format('GRANT %s ON %s TO PUBLIC', member.right_of_all, member.name);
+            END IF;
         END IF;
     END LOOP;
 END $$;

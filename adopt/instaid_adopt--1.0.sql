@@ -2042,11 +2042,10 @@ BEGIN
                                ELSE schema_owner END AS owner,
                CASE WHEN i.type IN ('view', 'sequence') THEN 'SELECT'
                     WHEN i.type IN ('schema', 'language', 'type') THEN 'USAGE'
-                    -- but for what only PostgreSQL calls
-                    WHEN i.type IN ('function', 'procedure') AND NOT EXISTS (
-                        SELECT FROM pg_language AS l
-                        WHERE d.objid IN (l.lanplcallfoid, l.lanvalidator)) THEN 'EXECUTE'
-               END AS right_of_all
+                    WHEN i.type IN ('function', 'procedure') THEN 'EXECUTE' END AS right_of_all,
+               -- only PostgreSQL calls them
+               d.objid IN (SELECT unnest(ARRAY[l.lanplcallfoid, l.lanvalidator])
+                           FROM pg_language AS l) AS is_handler
         FROM pg_extension AS e
              JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass
                                 AND d.refobjid = e.oid AND d.deptype = 'e'
@@ -2062,8 +2061,10 @@ BEGIN
                            member.name, grantees, member.owner);
         END IF;
         IF member.right_of_all IS NOT NULL THEN
-            EXECUTE format('REVOKE ALL ON %1$s FROM PUBLIC; GRANT %2$s ON %1$s TO PUBLIC',
-                           member.name, member.right_of_all);
+            EXECUTE format('REVOKE ALL ON %s FROM PUBLIC', member.name);
+            IF NOT member.is_handler THEN
+                EXECUTE format('GRANT %s ON %s TO PUBLIC', member.right_of_all, member.name);
+            END IF;
         END IF;
     END LOOP;
 END $$;

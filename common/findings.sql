@@ -44,7 +44,7 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                 THEN format('%sSELECT instaid_adopt.replace_copy(%L%s); -- If nothing calls it,'
                             ' drop it instead.', c.before, c.object,
                             -- it keeps the number of IDs in the published layout
-                            CASE WHEN NOT c.is_shard AND p.prosrc !~ '<<\s*23\M'
+                            CASE WHEN NOT c.is_shard AND p.prosrc !~ $re$<<\s*23\M$re$
                                  THEN format(', %s /* a number that is free on all your'
                                              ' servers */', c.free) END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0

@@ -50,9 +50,6 @@ CREATE FUNCTION instaid._call_handler() RETURNS language_handler
 CREATE FUNCTION instaid._validator(oid) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'instaid_validator';
 
--- PostgreSQL calls both without asking for this right.
-REVOKE EXECUTE ON FUNCTION instaid._call_handler(), instaid._validator(oid) FROM PUBLIC;
-
 CREATE TRUSTED LANGUAGE instaid HANDLER instaid._call_handler VALIDATOR instaid._validator;
 COMMENT ON LANGUAGE instaid IS 'a schema with next_ids(integer, regclass) in it is a shard';
 

@@ -722,6 +722,8 @@ is($node->safe_psql($db, q{SELECT frozen FROM instaid.shards WHERE schema_name =
 	'... and freeze what is frozen');
 gained_nothing('... and run no code of theirs');
 ok(!-e 'planted', '... nor a command of psql');
+my $trap = database('trap');
+run_as('mallory', $trap, 'CREATE SCHEMA instaid; GRANT USAGE ON SCHEMA instaid TO PUBLIC');
 run_as('mallory', $trap, $planted);
 like(as_superuser($trap, $positions), qr/^schema "instaid" is missing, or belongs to another role/m,
 	'... and do not run where instaid is a schema of mallory\'s');
@@ -739,7 +741,7 @@ run_as('mallory', $db, 'DROP VIEW m4.table_id_seq; ALTER SEQUENCE m4.away RENAME
 
 ### The node's shard
 
-like(run_as('mallory', $asked, $_), qr/ERROR:  42501/, "mallory cannot run: $_")
+like(run_as('mallory', $db, $_), qr/ERROR:  42501/, "mallory cannot run: $_")
   for 'SELECT instaid.next_id()',
   q{SELECT instaid.next_ids(1)},
   q{SELECT nextval('instaid.node_id_seq')},
