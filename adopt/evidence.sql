@@ -129,7 +129,8 @@ CREATE FUNCTION instaid_adopt._look_at_rows(
     SET row_security = off AS $$
 DECLARE
     part record;
-    seen record;
+    last_id bigint;
+    named integer[];
 BEGIN
     shard_ids := '{}';
     FOR part IN
@@ -139,8 +140,7 @@ BEGIN
         WHERE c.filled_by <> 'default' ORDER BY c.filled_by DESC, c.relid
     LOOP
         EXIT WHEN filled_by <> part.filled_by;
-        EXECUTE format('SELECT max(r.id) AS largest,'
-                       ' array_agg(DISTINCT instaid.extract_shard_id(r.id)) AS shard_ids'
+        EXECUTE format('SELECT max(r.id), array_agg(DISTINCT instaid.extract_shard_id(r.id))'
                        ' FROM (SELECT %1$I::bigint AS id FROM %2$s'
                        ' WHERE %1$I BETWEEN %3$s AND %4$s ORDER BY %1$I DESC LIMIT 5000) AS r',
                        part.attname, part.relation,
@@ -148,13 +148,12 @@ BEGIN
                                       COALESCE(epoch, instaid.default_epoch())),
                        CASE WHEN epoch IS NULL THEN 9223372036854775807
                             ELSE instaid.max_id(clock_timestamp() + interval '1 day', epoch) END)
-        INTO seen;
-        CONTINUE WHEN seen.largest IS NULL
-                      OR part.filled_by = 'clients' AND cardinality(seen.shard_ids) > 1;
+        INTO last_id, named;
+        CONTINUE WHEN last_id IS NULL OR part.filled_by = 'clients' AND cardinality(named) > 1;
         filled_by := part.filled_by;
-        shard_ids := shard_ids || seen.shard_ids;
-        IF largest IS NULL OR seen.largest > largest THEN
-            largest := seen.largest;
+        shard_ids := shard_ids || named;
+        IF largest IS NULL OR last_id > largest THEN
+            largest := last_id;
             place := format('%s.%I', part.relation, part.attname);
         END IF;
     END LOOP;
