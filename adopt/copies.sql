@@ -80,12 +80,15 @@ END $$;
 
 -- The sequences that this transaction has taken values of.
 CREATE FUNCTION instaid_adopt._used_sequences() RETURNS oid[]
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    RETURN (SELECT COALESCE(array_agg(c.oid), '{}')
-            FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation AND c.relkind = 'S'
-                 JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database()
-            WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation'
-              AND l.mode = 'RowExclusiveLock');
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN ARRAY(SELECT c.oid
+                 FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation AND c.relkind = 'S'
+                      JOIN pg_database AS d ON d.oid = l.database
+                                            AND d.datname = current_database()
+                 WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation'
+                   AND l.mode = 'RowExclusiveLock');
+END $$;
 
 -- The last value that this session has taken of a sequence; null if there is none.
 CREATE FUNCTION instaid_adopt._session_value(sequence oid) RETURNS bigint
