@@ -376,6 +376,7 @@ sub run_shapes
 	my $pid = fork;
 	die $! if !defined $pid;
 	return ($pid, $results) if $pid;
+	append_to_file($results, '');
 	for my $shape (@$chosen)
 	{
 		my ($result, @faults) = eval { faults($shape, $edition, $owner, $is_open) };
@@ -402,7 +403,8 @@ my @chosen  = @shapes[
 my %when_open = (public_unqualified => 'adopted after REVOKE', published => 'adopted',
 	search_path_public => 'adopted after REVOKE', sql_language => 'adopted after REVOKE',
 	layout_16 => 'refused after REVOKE');
-my @open = grep { $ENV{FULL} || $when_open{ $_->{name} } } $ENV{FULL} ? @chosen : @shapes;
+my @open = grep { $ENV{FULL} || $when_open{ $_->{name} } }
+  $pattern || $ENV{FULL} ? @chosen : @shapes;
 
 my @ways = ([ [ \@chosen, 'c', 'dba', 0 ], [ \@chosen, 's', 'dba', 0 ] ],
 	[ [ \@open, 'c', 'dba', 1 ], [ \@open, 's', 'dba', 1 ] ]);
