@@ -233,7 +233,9 @@ BEGIN
             PERFORM set_config('search_path', path, true);
             EXECUTE query INTO result;
             -- also after a SET in the function, which lasts
-            PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+            PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
+                    pg_catalog.set_config('standard_conforming_strings', 'on', true),
+                    pg_catalog.set_config('quote_all_identifiers', 'off', true);
             RETURN;
         EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
                        OR invalid_schema_name THEN

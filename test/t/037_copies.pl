@@ -683,6 +683,7 @@ for my $edition ('c', 's')
 	my $schemas = sub {
 		return join "\n", map { qq{
 			CREATE SCHEMA $_;
+			GRANT USAGE ON SCHEMA $_ TO PUBLIC;
 			CREATE SEQUENCE $_.ticks;
 			CREATE FUNCTION $_.next_id() RETURNS bigint LANGUAGE plpgsql AS \$\$
 			BEGIN
