@@ -45,7 +45,9 @@ BEGIN
         SELECT 'pg_cast'::regclass, c.oid, p.proowner, s.typnamespace
         FROM pg_cast AS c JOIN pg_proc AS p ON p.oid = c.castfunc
              JOIN pg_type AS s ON s.oid = c.castsource JOIN pg_type AS t ON t.oid = c.casttarget
-        WHERE t.typnamespace IN (s.typnamespace, 'pg_catalog'::regnamespace))
+        WHERE t.typnamespace IN (s.typnamespace, 'pg_catalog'::regnamespace)),
+    -- few roles own thousands of things
+    owner AS MATERIALIZED (SELECT DISTINCT t.owner FROM thing AS t)
     SELECT string_agg(x.what, '; ' ORDER BY x.what), string_agg(DISTINCT x.cure, ' ')
     INTO others, cures
     FROM (SELECT format('schema %I belongs to %s', s.nspname, instaid._ruler(s.nspowner)), NULL
@@ -62,7 +64,9 @@ BEGIN
            FROM place AS s JOIN thing AS t ON t.schema = s.oid
                                            OR t.class = 'pg_cast'::regclass
                                               AND t.schema = 'pg_catalog'::regnamespace
-           WHERE NOT instaid._can_trust(me, t.owner) ORDER BY 1 LIMIT 20)) AS x (what, cure);
+           WHERE t.owner IN (SELECT o.owner FROM owner AS o
+                             WHERE NOT instaid._can_trust(me, o.owner))
+           ORDER BY 1 LIMIT 20)) AS x (what, cure);
     IF others IS NOT NULL THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('other roles could let %s call their code',
@@ -80,12 +84,15 @@ END $$;
 
 -- The sequences that this transaction has taken values of.
 CREATE FUNCTION instaid_adopt._used_sequences() RETURNS oid[]
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    RETURN (SELECT COALESCE(array_agg(c.oid), '{}')
-            FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation AND c.relkind = 'S'
-                 JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database()
-            WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation'
-              AND l.mode = 'RowExclusiveLock');
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN ARRAY(SELECT c.oid
+                 FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation AND c.relkind = 'S'
+                      JOIN pg_database AS d ON d.oid = l.database
+                                            AND d.datname = current_database()
+                 WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation'
+                   AND l.mode = 'RowExclusiveLock');
+END $$;
 
 -- The last value that this session has taken of a sequence; null if there is none.
 CREATE FUNCTION instaid_adopt._session_value(sequence oid) RETURNS bigint
@@ -140,7 +147,9 @@ BEGIN
             PERFORM set_config('search_path', path, true);
             EXECUTE query INTO result;
             -- also after a SET in the function, which lasts
-            PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+            PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
+                    pg_catalog.set_config('standard_conforming_strings', 'on', true),
+                    pg_catalog.set_config('quote_all_identifiers', 'off', true);
             RETURN;
         EXCEPTION WHEN undefined_table OR undefined_function OR undefined_object
                        OR invalid_schema_name THEN

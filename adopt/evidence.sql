@@ -4,7 +4,9 @@
 -- Clients can have another number there than the caller.  Comments count, too: a shard ID that is
 -- passed settles it.
 CREATE FUNCTION instaid_adopt._session_reads(function oid) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (
     WITH RECURSIVE source AS NOT MATERIALIZED (
         SELECT p.oid, p.proowner, n.nspname, p.proconfig::text AS settings,
                COALESCE(pg_get_function_sqlbody(p.oid), p.prosrc) AS text
@@ -38,15 +40,21 @@ CREATE FUNCTION instaid_adopt._session_reads(function oid) RETURNS text
              # user is a word of its own only as a value
              | (?:[=(,|] | \m(?:select|return)\M) \s* (user) \s* (?:[,);|] | :: | $)$re$) AS m
          CROSS JOIN LATERAL (SELECT array_remove(m, NULL)) AS r (names)
-    WHERE m IS NOT NULL ORDER BY c.oid = function DESC, 1 LIMIT 1
-$$;
+    WHERE m IS NOT NULL ORDER BY c.oid = function DESC, 1 LIMIT 1);
+END $$;
 
--- The caller's functions that name one of these in their text, or name one that does.
+-- The caller's functions that name one of these in their text, or name one that does.  PL/pgSQL
+-- keeps the plan, which SQL would make anew for each schema; so also below.
 CREATE FUNCTION instaid_adopt._callers(functions oid[]) RETURNS SETOF oid
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
     WITH RECURSIVE own AS MATERIALIZED (
         SELECT p.oid, p.pronamespace AS schema, p.prosrc AS text FROM pg_proc AS p
         WHERE p.proowner = (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user)
+          -- the hundreds of our functions, or PostgreSQL's, are none
+          AND p.pronamespace::regnamespace::text NOT IN (
+              'instaid', 'instaid_adopt', 'pg_catalog', 'information_schema')
           AND octet_length(p.prosrc) < 100000),
     caller (oid) AS (
         SELECT f FROM unnest(functions) AS f
@@ -63,8 +71,9 @@ CREATE FUNCTION instaid_adopt._callers(functions oid[]) RETURNS SETOF oid
                    AND d.classid = 'pg_proc'::regclass
                  UNION ALL
                  SELECT o.oid FROM own AS o
-                 -- which is cheap, first
-                 WHERE (o.schema = n.oid OR n.nspname = 'public' OR strpos(o.text, n.nspname) > 0)
+                 -- what is cheap, first
+                 WHERE strpos(lower(o.text), lower(f.proname)) > 0
+                   AND (o.schema = n.oid OR n.nspname = 'public' OR strpos(o.text, n.nspname) > 0)
                    AND o.text ~* CASE
                        WHEN o.schema = n.oid OR n.nspname = 'public'
                        THEN format('(?:%s"?\s*\.\s*"?|(?<![\w.$"])"?)%s"?\s*\(', r.schema, r.name)
@@ -72,15 +81,17 @@ CREATE FUNCTION instaid_adopt._callers(functions oid[]) RETURNS SETOF oid
                  AS u (oid)
              JOIN pg_proc AS p ON p.oid = u.oid
         WHERE pg_get_userbyid(p.proowner) = current_user)
-    SELECT c.oid FROM caller AS c WHERE c.oid <> ALL (functions)
-$$;
+    SELECT c.oid FROM caller AS c WHERE c.oid <> ALL (functions);
+END $$;
 
 -- The columns that hold IDs of these functions: as their default or that of their domain says, or
 -- without one, if they are unique, and a trigger or else clients can fill them.
 CREATE FUNCTION instaid_adopt._columns_of(
     schema oid, functions oid[], OUT relid oid, OUT attnum smallint, OUT filled_by text)
     RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
     WITH used AS MATERIALIZED (
         SELECT d.classid, d.objid
         FROM (SELECT f FROM unnest(functions) AS f
@@ -116,8 +127,8 @@ CREATE FUNCTION instaid_adopt._columns_of(
       AND (c.oid, a.attnum) NOT IN (SELECT b.adrelid, b.adnum FROM by_default AS b)
       -- it has the IDs of another table
       AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'f'
-                                                       AND a.attnum = ANY (k.conkey))
-$$;
+                                                       AND a.attnum = ANY (k.conkey));
+END $$;
 
 -- The largest ID, and the shard IDs of the newest rows, in columns that triggers fill; if there
 -- are none, in those that clients fill, which can hold other numbers, too: only if the rows of a
