@@ -1581,7 +1581,7 @@ BEGIN
 END $$;
 CREATE TABLE two.photos (id bigint PRIMARY KEY DEFAULT two.next_id(), n integer);
 
----- sequence_of_serial
+---- sequence_also_of_serial
 -- the sequence also counts for another column
 -- refused: also counts for
 CREATE TABLE photos (number bigserial, id bigint PRIMARY KEY, n integer);
