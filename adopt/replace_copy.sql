@@ -210,7 +210,8 @@ BEGIN
                             shard.epoch, instaid.extract_timestamp(largest, shard.epoch)),
             HINT = 'Pass an earlier epoch. If the schema is a shard already, move the function and'
                    ' its tables to another schema first.';
-    ELSIF largest IS NOT NULL AND NOT shard.frozen THEN
+    -- what is below 0 is below each ID
+    ELSIF largest >= 0 AND NOT shard.frozen THEN
         PERFORM instaid.advance_past(shard.sequence, largest, shard.epoch);
     END IF;
     EXECUTE format(

@@ -1581,7 +1581,7 @@ BEGIN
 END $$;
 CREATE TABLE two.photos (id bigint PRIMARY KEY DEFAULT two.next_id(), n integer);
 
----- sequence_of_serial
+---- sequence_also_of_serial
 -- the sequence also counts for another column
 -- refused: also counts for
 CREATE TABLE photos (number bigserial, id bigint PRIMARY KEY, n integer);
@@ -1935,7 +1935,6 @@ CREATE TABLE likes (id bigint PRIMARY KEY DEFAULT id_generator(), n integer);
 ---- beside_a_shard_unused
 -- a shard is there already, and nothing calls the copy any more
 -- refused: next_id
--- cure: ^DROP
 SELECT instaid.create_shard('public', 50);
 CREATE SEQUENCE ticks;
 CREATE FUNCTION id_generator() RETURNS bigint LANGUAGE plpgsql AS $$
