@@ -168,7 +168,7 @@ BEGIN
         WHEN OTHERS OR assert_failure THEN
             GET STACKED DIAGNOSTICS said = PG_EXCEPTION_DETAIL;
             RAISE external_routine_exception USING
-                MESSAGE = format('%s fails: %s', instaid._signature(function),
+                MESSAGE = format('a call of %s fails: %s', instaid._signature(function),
                                  left(SQLERRM, 200)),
                 DETAIL = concat(format('Its SQLSTATE is %s.', SQLSTATE),
                                 ' It says: ' || left(NULLIF(said, ''), 500)),

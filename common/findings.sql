@@ -283,7 +283,14 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
                                    ELSE quote_ident(pg_get_userbyid(x.grantee)) END
         FROM pg_attribute AS a CROSS JOIN LATERAL aclexplode(
                  COALESCE(c.relacl, acldefault('r', c.relowner)) || a.attacl) AS x
-        WHERE a.attrelid = c.oid AND x.privilege_type = 'INSERT') AS x (role, name)
+        WHERE a.attrelid = c.oid AND x.privilege_type = 'INSERT'
+          -- row security can stop a role whose right is a default one
+          AND (NOT c.relrowsecurity OR x.grantee = 0
+               OR EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = x.grantee AND r.rolbypassrls)
+               OR EXISTS (SELECT FROM pg_policy AS p CROSS JOIN unnest(p.polroles) AS r (role)
+                          WHERE p.polrelid = c.oid AND p.polpermissive AND p.polcmd IN ('a', '*')
+                            AND (r.role = 0 OR pg_has_role(x.grantee, r.role, 'MEMBER'))))
+    ) AS x (role, name)
          CROSS JOIN LATERAL instaid._missing_rights(x.role, s.schema_name, s.sequence) AS r
     WHERE i.sequence IS NULL AND NOT i.is_partition GROUP BY i.name, x.name
     UNION ALL

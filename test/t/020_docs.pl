@@ -337,7 +337,7 @@ is(join("\n", lies('docs/applications.md', @blocks)),
 	'', 'docs/applications.md, the SQL edition: ' . @blocks . ' blocks');
 my $edition = server(\%servers, 'edition');
 my ($installed) = run($edition, '', 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f',
-	"$ENV{TESTDIR}/sql-edition/all.sql");
+	"$ENV{TESTDIR}/sql-edition/all.sql", '-f', "$ENV{TESTDIR}/sql-edition/adopting.sql");
 ok($installed, 'the SQL edition');
 for my $one (
 	[ "CALL instaid.create_shards('u%s', 100, 611)", 1 ],

@@ -26,7 +26,7 @@ my $of_postgresql = qr/^(?:permission\ denied\ for\ (?:database|schema|parameter
 	| permission\ denied\ to\ set\ parameter\ "[\w.]+"
 	| unrecognized\ configuration\ parameter\ "[\w.]+"
 	| parameter\ "[\w.]+"\ cannot\ be\ changed\ now
-	| operator\ does\ not\ exist:\ [\w. ]+=[\w. ]+
+	| operator\ does\ not\ exist:\ [\w.\[\]]+\ (?:=|@>)\ [\w.\[\]]+
 	| value\ for\ domain\ [\w.]+\ violates\ check\ constraint\ "is_a_sequence_of_this_shard"
 	| partition\ "\w+"\ would\ overlap\ partition\ "\w+"
 	| START\ value\ \(\d+\)\ cannot\ be\ greater\ than\ MAXVALUE\ \(\d+\)
