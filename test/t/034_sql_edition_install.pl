@@ -326,7 +326,7 @@ is(run_as('dba', 'removed', q{
 	FROM insta5.photos;
 	SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'insta5.photos'::regclass;
 	SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname ~ '^instaid'}),
-	"3|t\nnextval('insta5.table_id_seq'::regclass)\n", '... while columns count on');
+	"3|t\nnextval('insta5.table_id_seq'::regclass)", '... while columns count on');
 is(run_as('dba', 'removed', $script), '', '... and it can be installed again');
 
 done_testing();
