@@ -198,7 +198,7 @@ sub faults
 	if ($is_open)
 	{
 		($out, $said) = run_as($caller, $database,
-			join $part, $state, 'CALL instaid_adopt.adopt_shards(dry_run => true);', "$state\n");
+			join $part, $state, 'CALL instaid_adopt.adopt_shards(dry_run => true);', $state, '');
 		if (($said->[1] // '') =~ /other roles could let .* call their code/)
 		{
 			$was_open = 1;
