@@ -111,8 +111,8 @@ sub faults
 }
 
 my %texts = map { $_ => slurp_file($_) } @pages;
-cmp_ok(scalar(keys %{ $signatures{'docs/reference.md'} }), '>', 30, 'names in the catalogs');
-cmp_ok(scalar(@messages), '>', 200, 'messages in the sources');
+cmp_ok(scalar(keys %{ $signatures{'docs/reference.md'} }), '>', 28, 'names in the catalogs');
+cmp_ok(scalar(@messages), '>', 2000, 'messages in the sources');
 is(faults(%texts), '', 'the references');
 is(join(' ', grep { slurp_file($_) =~ /^```signature/m } grep { !/reference/ } glob '*.md */*.md'),
 	'', 'signatures are nowhere else');
