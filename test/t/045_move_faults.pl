@@ -218,7 +218,7 @@ old('INSERT INTO insta5.w VALUES (7, 8)');
 		'the message of the apply worker is shown');
 }
 is(im('--status'), 0, '--status');
-like($out, qr/the target's log says: (?:duplicate key value|conflict detected)/,
+like($out, qr/the target's log says: (?:duplicate key value|conflict detected)/i,
 	'--status shows it, too');
 new(q{SET session_replication_role = replica; DELETE FROM insta5.w WHERE id = 7});
 is(im(), 0, 'it goes on when the cause is gone');
