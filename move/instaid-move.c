@@ -435,6 +435,23 @@ is_lost(Side *side)
 				  " AND wal_status <> 'lost'", side->slot, NULL);
 }
 
+/* Is a side's slot in use for a second?  That of a worker that fails is so only at times, since it starts again. */
+static bool
+stays_in_use(Side *side)
+{
+	for (int i = 0; i < 10; i++)
+	{
+		PGresult   *slot = query(side, SLOT, side->slot, NULL);
+		bool		is_in_use = PQntuples(slot) && PQgetvalue(slot, 0, 0)[0] == 't';
+
+		PQclear(slot);
+		if (!is_in_use)
+			return false;
+		nap(0.1);
+	}
+	return true;
+}
+
 /* The state in words, and what to do next */
 static void
 status(void)
@@ -477,12 +494,10 @@ status(void)
 	{
 		Side	   *f = i ? to : from,
 				   *t = i ? from : to;
-		bool		is_in_use;
 
 		if (!f->has_slot)
 			continue;
 		result = query(f, SLOT, f->slot, NULL);
-		is_in_use = PQgetvalue(result, 0, 0)[0] == 't';
 		printf("  %s: slot %s, WAL %s, %.0f kB behind, holds %s%s\n", i ? "way back" : "copy   ",
 			   PQgetvalue(result, 0, 0)[0] == 't' ? "in use" : "not in use",
 			   PQgetvalue(result, 0, 1), atof(PQgetvalue(result, 0, 2)) / 1024,
@@ -497,7 +512,7 @@ status(void)
 			if (atoi(PQgetvalue(result, 0, 3)) > 0)
 				printf("            %s\n", worker_message(t) + 1);
 			/* what was changed on the side that serves cannot come back before the other has it, too */
-			if (i && is_switched() && atoi(PQgetvalue(result, 0, 3)) > 0 && !is_in_use)
+			if (i && is_switched() && atoi(PQgetvalue(result, 0, 3)) > 0 && !stays_in_use(f))
 				next = "let the way back apply the changes, which fails, or --finish";
 			PQclear(result);
 		}
