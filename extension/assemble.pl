@@ -20,6 +20,6 @@ sub common { return text($_[0]) =~ s{^CREATE OR REPLACE }{CREATE }mgr }
 my ($script, $extension, $version) = $ARGV[0] =~ m,\A((?:\w+/)?(\w+))--([\d.]+)\.sql\z, or die;
 print "/* $extension--$version.sql, which \"make script\" assembles: do not edit it */\n\n";
 print join "\n", map {
-	common("$_.sql") =~ s/^-- include (\S+)\n/common($1)/gemr =~ s/\bVERSION\b/$version/gr
+	text("$_.sql") =~ s/^-- include (\S+)\n/common($1)/gemr =~ s/\bVERSION\b/$version/gr
 	  =~ s/\bTHIS_EXTENSION\b/$extension/gr
 } @{ $parts{$script} };
