@@ -41,7 +41,8 @@ $node->safe_psql('postgres', q{
 	SELECT instaid.freeze_shard('insta7');
 	CREATE EXTENSION instaid_tickets;
 	CREATE SEQUENCE few;
-	SELECT instaid_tickets.next('few'), instaid_tickets.guard('few', 100);
+	SELECT instaid_tickets.guard('few', 100);
+	SELECT instaid_tickets.next('few');
 	CREATE ROLE monitor LOGIN IN ROLE pg_monitor;
 	-- what a role with CREATE on public can plant, nearer to the arguments than PostgreSQL's own
 	CREATE FUNCTION public.unnest(text[]) RETURNS SETOF text
