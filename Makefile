@@ -132,7 +132,7 @@ demo:
 	@echo 'what is missing of gcc, libc6-dev, make, PostgreSQL and its development files, and names it.'
 	@$(srcdir_of_makefile)test/lib/run test/demo.sh
 test:
-	@echo 'Tests on private servers.$(if $(SUITES),,  All of them take 8 minutes on two processors that are idle$(if $(FULL),; FULL=1 takes longer).)'
+	@echo 'Tests on private servers.$(if $(SUITES),,  All of them took 22 minutes on two busy processors$(if $(FULL),; FULL=1 takes longer).)'
 	@$(srcdir_of_makefile)test/lib/run test/suites.sh
 test-cluster test-clients:
 	@SUITES="$${SUITES:-$(@:test-%=%)}" $(srcdir_of_makefile)test/lib/run test/suites.sh
