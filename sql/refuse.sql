@@ -130,3 +130,8 @@ CREATE OR REPLACE FUNCTION instaid._free_shard_id(from_top boolean) RETURNS inte
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED RETURN NULL::integer;
 SELECT try($$SELECT instaid.create_shard('refuse_6', 5)$$);
 ROLLBACK;
+
+-- the settings, and one that does not exist
+LOAD 'instaid';
+SELECT name, setting, unit, context, min_val FROM pg_settings WHERE name LIKE 'instaid.%';
+SET instaid.no_such_setting = 1;

@@ -36,11 +36,11 @@ newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/s
 not_version='run lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields
 	006_clock 009_partman 010_move 011_adopt 014_trusted_install 015_privileges 016_settings
 	019_many_shards 020_docs 030_sql_edition_rules 031_sql_edition_storms 033_sql_edition_moves
-	036_plpgsql_check 037_copies 038_removing 039_partitioning 041_reference 044_move_storm'
+	036_plpgsql_check 037_copies 038_removing 039_partitioning 044_move_storm'
 not_assert='run build lint model fuzz isolation pgtap bench 001_concurrency 002_clock_and_wal
 	004_fields 005_crash 006_clock 007_failover 008_restore 009_partman 010_move 011_adopt
 	016_settings 019_many_shards 020_docs 026_install 027_dump 029_freeze 030_sql_edition_rules
-	031_sql_edition_storms 032_sql_edition_api 033_sql_edition_moves 034_sql_edition_install
+	031_sql_edition_storms 035_sql_edition_sessions 033_sql_edition_moves 034_sql_edition_install
 	036_plpgsql_check 037_copies 038_removing 039_partitioning 040_move 041_reference
 	042_move_dump 043_move_plan 044_move_storm 045_move_faults 049_doors'
 
@@ -260,8 +260,7 @@ run_suite()
 			mv test/regression.diffs "$(log_of "$1").diffs" 2>/dev/null || :
 			;;
 		pgtap)
-			psql -Xq -c 'CREATE DATABASE pgtap' 2>/dev/null || :
-			keep "$1" pg_prove -d pgtap --verbose test/pgtap/${file:-*}.sql
+			keep "$1" sh test/pgtap.sh ${file:+"test/pgtap/$file.sql"}
 			;;
 		clients) keep "$1" sh clients/run "$file" ;;
 		cluster | [0-9]*)
@@ -325,7 +324,12 @@ show_failures()
 	echo "== $1"
 	{
 		# "# TODO" marks a test that may fail
-		awk '/^not ok/ && !/# TODO/ { left = 20; found = 1 } /^ok / { left = 0 }
+		# a name that begins with "..." goes on from an earlier one
+		awk '/^(not )?ok .* - / { name = $0; sub(/^.* - /, "", name)
+				if (name !~ /^[.][.][.]/) subject = name }
+			/^not ok/ && !/# TODO/ { left = 20; found = 1
+				if (name ~ /^[.][.][.]/) $0 = $0 "  (of: " subject ")" }
+			/^ok / { left = 0 }
 			left-- > 0 && (/^not ok/ || /^#/) { print } END { exit !found }' "$log" ||
 			grep -E '\.\.\. FAILED' "$log" || {
 			# it died

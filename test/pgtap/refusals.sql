@@ -153,6 +153,13 @@ SELECT format(statement, number) FROM unnest('{8, 10, 8191, 0, 6}'::integer[]) W
     'SELECT is(instaid.extract_shard_id(taken.next_ids(1)), %1$s, ''next_ids() of shard %1$s'')']) WITH ORDINALITY AS s (statement, m)
 ORDER BY n, m \gexec
 
+BEGIN;
+SELECT instaid.freeze_shard('taken');
+SELECT is(coalesce(nullif(left(try(format('SELECT instaid.renumber_shard(''taken'', %s)', number)), 5), ''), 'done'), coalesce(here(what), 'done'), what)
+FROM (VALUES (1, 5, 'renumber_shard() to the number below'), (2, 20, 'the first renumber_shard() in a transaction'), (3, 21, 'second renumber_shard() in a transaction')) AS v (n, number, what)
+ORDER BY n;
+ROLLBACK;
+
 -- what is newer than the snapshot would be missed
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT is(try(format('SELECT instaid.%s', call)), format(E'25000 %s() must run in a READ COMMITTED transaction\n'
