@@ -4,6 +4,7 @@
 # installed the extension.
 #
 # FULL=1 adds eight files of the regression tests, and one with small numbers
+# not in: version
 
 set -eu
 . test/lib/private.sh

@@ -2,6 +2,8 @@
 # and both editions where they adopt.  What both do in one session is in test/pgtap/.
 #
 # FULL=1 adds all 8,192 shards
+# not in: assert
+# in: newest
 
 use strict;
 use warnings;

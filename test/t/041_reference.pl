@@ -2,6 +2,8 @@
 # instaid_tickets, under its name, with the signature of the catalog, and quote only messages that
 # the sources can print.  The pages say how the editions differ, and list the findings of audit().
 # With REFERENCE set, it writes the signatures into the pages: see "make reference".
+# not in: assert
+# in: newest
 
 use strict;
 use warnings;
