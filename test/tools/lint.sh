@@ -111,6 +111,9 @@ check 'C includes files of its folder, and libraries those of src/common/' perl 
 			die "$file: $_" if $header =~ m,/, || $ours{$header} && !grep { -f "$_/$header" } @may;
 		}
 	}'
+check 'each place names the versions of PostgreSQL that the folders have' perl test/tools/versions.pl
+check 'debian/control is debian/control.in for PostgreSQL 15' sh -c '
+	sed "s/PGVERSION/15/" debian/control.in | diff - debian/control'
 check 'the pages show the numbers of the benchmark' perl test/tools/numbers.pl
 check 'links of the pages lead somewhere' perl test/pages.pl
 check 'the pages of the clients show what their trials run' perl clients/recipes.pl
