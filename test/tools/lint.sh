@@ -114,7 +114,8 @@ check 'C includes files of its folder, and libraries those of src/common/' perl 
 check 'each place names the versions of PostgreSQL that the folders have' perl test/tools/versions.pl
 check 'debian/control is debian/control.in for PostgreSQL 15' sh -c '
 	sed "s/PGVERSION/15/" debian/control.in | diff - debian/control'
-check 'the pages show the numbers of the benchmark' perl test/tools/numbers.pl
+check 'bench/tables.md has the tables of bench/result.tsv' sh -c '
+	perl bench/report.pl bench/result.tsv | diff - bench/tables.md'
 check 'links of the pages lead somewhere' perl test/pages.pl
 check 'the pages of the clients show what their trials run' perl clients/recipes.pl
 echo "1..$n"
