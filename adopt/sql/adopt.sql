@@ -848,8 +848,11 @@ SELECT count(*) FROM instaid_adopt.adopt_column('adopt_gone.photos', 'n');
 DROP EXTENSION instaid_adopt;
 INSERT INTO adopt_gone.photos DEFAULT VALUES;
 SELECT instaid.extract_shard_id(id) AS id, instaid.extract_shard_id(n) AS n FROM adopt_gone.photos;
+-- 18 shows the place in the script, too
+\set SHOW_CONTEXT never
 CREATE SCHEMA instaid_adopt;
 CREATE EXTENSION instaid_adopt;
+\set SHOW_CONTEXT errors
 DROP SCHEMA instaid_adopt;
 CREATE EXTENSION instaid_adopt;
 DROP EXTENSION instaid;
