@@ -19,6 +19,7 @@ our @EXPORT = qw(blocks section_blocks moving_blocks follow signatures with_sign
 #   server       the second word: the server that it is for, or else "main"
 #   until_empty  whether the words "until empty" follow: repeat it until it prints
 #                nothing
+#   is_back      whether "back" is among the words: it takes back what the section does
 #   text         its lines
 #   shows        the lines of the unlabelled block that follows it, if there is one:
 #                what it prints
@@ -73,6 +74,7 @@ sub blocks
 			language    => $language // '',
 			server      => $server // 'main',
 			until_empty => ($repeat // '') eq 'until empty',
+			is_back     => scalar(grep { ($_ // '') eq 'back' } $server, $repeat),
 			text        => $text
 		  };
 	}

@@ -15,6 +15,7 @@ use Docs;
 
 # The blocks that are not run: how many of a section, and why
 my %not_run = (
+	'README.md: Try it' => [ 2, '051_first_commands.pl runs it' ],
 	'README.md: Install' => [ 2, 'it installs packages, which test/lib/run does, or needs Docker' ],
 	'bench/README.md: What was measured' => [ 1,
 		'it takes half an hour; the suite bench runs it at a smaller size' ],
@@ -50,6 +51,9 @@ my %not_run = (
 		'009_partman.pl runs it where pg_partman is installed' ],
 	'docs/clusters.md: Spock' => [ 5, 'test/cluster/spock.pl runs it' ],
 	'docs/partitions.md: TimescaleDB' => [ 1, 'test/cluster/timescaledb.pl runs it' ]);
+
+# Pages of which a suite runs every block
+my %elsewhere = ('docs/an-evening.md' => 'test/cluster/evening.pl');
 
 # The lines of a text, with blanks and rules of one length.  psql leaves out zeros at
 # the end of a time, which changes the width of the column.
@@ -214,7 +218,8 @@ sub run_page
 }
 
 my %left_out;
-for my $file ('README.md', glob '{docs,clients/*,monitoring,bench,test/model}/*.md')
+for my $file (grep { !$elsewhere{$_} } 'README.md',
+	glob '{docs,docs/engines,clients/*,monitoring,bench,test/model}/*.md')
 {
 	# a recipe is a part of a trial in clients/; the suite lint compares the two
 	my $page = slurp_file($file) =~ s/^<!-- recipe: .*\n```(?:.*\n)*?```\n//mgr;
