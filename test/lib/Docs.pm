@@ -88,13 +88,13 @@ sub section_blocks
 	return grep { $_->{section} eq $section } blocks(slurp_file($file));
 }
 
-# The blocks of a section of docs/moving-a-shard.md, and those of other sections to which
+# The blocks of a section of docs/moving-by-hand.md, and those of other sections to which
 # it refers: how a shard is stopped, and how the last changes are waited for
 sub moving_blocks
 {
 	my ($section) = @_;
 	my ($dump, $logical, $here) =
-	  map { [ section_blocks('docs/moving-a-shard.md', $_) ] } 'With pg_dump',
+	  map { [ section_blocks('docs/moving-by-hand.md', $_) ] } 'With pg_dump',
 	  'With logical replication', $section;
 	my ($wait) = grep { $_->{text} =~ /pg_logical_emit_message/ } @$logical;
 	return map {
