@@ -184,8 +184,9 @@ for my $section (reverse grep { $back{$_} } @sections)
 	}
 	ok(more_rows(), "$section, taken back at the end: clients insert");
 }
-is($primary->safe_psql('app', q{SELECT count(*) FROM pg_proc AS p JOIN pg_language AS l
-	ON l.oid = p.prolang WHERE lanname = 'instaid' OR pronamespace::regnamespace::text ~ 'instaid'}),
+is($primary->safe_psql('app', q{SELECT count(*) FROM pg_proc AS p
+	JOIN pg_language AS l ON l.oid = p.prolang
+	WHERE lanname = 'instaid' OR pronamespace::regnamespace::text ~ 'instaid'}),
 	0, 'nothing is left of instaid');
 
 append_to_file("$directory/stop", '');

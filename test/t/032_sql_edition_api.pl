@@ -614,8 +614,8 @@ my $lock_rights = $node->safe_psql('s', q{
 		WHERE oid = 'locks.id_sequence_lock'::regclass) AS c;
 	DROP SCHEMA locks CASCADE; RESET ROLE; REVOKE dba FROM CURRENT_USER;
 	DROP ROLE reads_and_inserts});
-like($lock_rights, qr/^0\n(?:.*)REVOKE ALL ON locks\.id_sequence_lock FROM reads_and_inserts;\n0\nf$/,
-	'rights on the lock of a shard');
+my $revoke = 'REVOKE ALL ON locks.id_sequence_lock FROM reads_and_inserts;';
+like($lock_rights, qr/^0\n.*\Q$revoke\E\n0\nf$/, 'rights on the lock of a shard');
 
 # An object of another role breaks no function for all: bounds at the ends of bigint.
 my $at_the_ends = q{
