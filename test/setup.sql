@@ -226,3 +226,7 @@ DROP SEQUENCE insta6.table_id_seq CASCADE;
 
 ---- reference_adopt
 SELECT instaid.create_shard('insta5', 5);
+
+---- backup_damaged
+\c postgres
+CREATE DATABASE app_damaged TEMPLATE app;

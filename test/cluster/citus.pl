@@ -1,6 +1,6 @@
 # A coordinator and two workers of Citus: create_shard() reaches all nodes, every way to
 # insert gives different IDs or fails, what exists is adopted, a shard freezes and thaws,
-# and moves while clients insert.  It follows the section "Citus" of docs/clusters.md.
+# and moves while clients insert.  It follows docs/engines/citus.md.
 #
 # Debian has no package of Citus.
 
@@ -114,7 +114,7 @@ is(run_on($_, $insert), $number{ $_->name }, $_->name . ' inserts with its numbe
 my $refused = qr/ERROR:  sequence "table_id_seq" cannot serve as a source of IDs\n/;
 my %blocks = map {
 	my $section = $_;
-	$section => [ section_blocks('docs/clusters.md', $section) ]
+	$section => [ section_blocks('docs/engines/citus.md', $section) ]
 } 'Citus', 'Where rows are inserted', 'The shard of the node on Citus';
 $_->{text} =~ s/DATABASE app/DATABASE postgres/ for @{ $blocks{Citus} };
 run('CREATE ROLE other LOGIN', 'GRANT CREATE ON DATABASE postgres TO other');

@@ -619,7 +619,7 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 		ANALYZE x.t;} . ($edition eq 'SQL' ? q{
 		SELECT instaid.add_sequence('q6', 'more');
 		ALTER DOMAIN q7.id_sequence DROP CONSTRAINT is_a_sequence_of_this_shard;
-		DROP VIEW q8.id_sequence_lock; GRANT SELECT ON q9.id_sequence_lock TO PUBLIC;
+		DROP VIEW q8.id_sequence_lock; GRANT TRIGGER ON q9.id_sequence_lock TO PUBLIC;
 		CREATE FUNCTION x.next_id(integer DEFAULT 1) RETURNS bigint SECURITY DEFINER
 			LANGUAGE plpgsql AS 'BEGIN PERFORM m.attempt(); RETURN instaid_sql._open(1); END';
 		CREATE DOMAIN x.id_sequence AS regclass CHECK (m.gain() = 1);}
