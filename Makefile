@@ -3,6 +3,9 @@
 #   make && make install     build and install, for the server of PG_CONFIG
 #   make demo                see it work on a private, throw-away server
 #   make bench               measure it beside others, likewise
+#   make server              a private server that stays: eval "$(make -s server)"
+#   make installcheck REGRESS=ranges       one file of sql/ on your server; without REGRESS, all
+#   make prove_installcheck PROVE_TESTS=test/t/029_freeze.pl   TAP tests of what is installed
 #   make test                the tests, likewise; SUITES="regress 005_crash" for some, FULL=1 for all
 #   make test-cluster        the tests with routers, poolers, clusters and monitors
 #   make test-clients        the tests with drivers and ORMs
@@ -46,6 +49,14 @@ PGFILEDESC = "instaid - Instagram-style IDs"
 
 REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze ranges partitions audit settled metrics sanity
 ISOLATION = order create_shard create_partitions alter dropped freeze deadlock last_tick renumber audit settled
+# Files that are named on the command line run alone, after "setup", which they use.
+named := $(filter command%,$(origin REGRESS) $(origin ISOLATION))
+files := $(if $(filter command%,$(origin REGRESS)),$(REGRESS))
+specs := $(if $(filter command%,$(origin ISOLATION)),$(ISOLATION))
+ifneq ($(files)$(specs),)
+override REGRESS := $(if $(files),setup $(filter-out setup,$(files)))
+override ISOLATION := $(specs)
+endif
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=test
 
 EXTRA_CLEAN = test/results test/regression.diffs test/regression.out
@@ -96,7 +107,7 @@ install: $(PARTS:%=%/install)
 uninstall: $(PARTS:%=%/uninstall)
 clean: adopt/clean tickets/clean move/clean
 # files that are named on the command line are those of instaid
-ifeq ($(filter command%,$(origin REGRESS) $(origin ISOLATION)),)
+ifeq ($(named),)
 installcheck: $(patsubst %,%/installcheck,$(filter-out move,$(PARTS)))
 endif
 # with -j, too: they have one database
@@ -134,6 +145,12 @@ demo:
 test:
 	@echo 'Tests on private servers.$(if $(SUITES),,  All of them took 22 minutes on two busy processors$(if $(FULL),; FULL=1 takes longer).)'
 	@$(srcdir_of_makefile)test/lib/run test/suites.sh
+server:
+	@PG_CONFIG=$(PG_CONFIG) sh $(srcdir_of_makefile)test/server.sh start
+server-stop:
+	@sh $(srcdir_of_makefile)test/server.sh stop
+prove_installcheck:
+	@PG_CONFIG=$(PG_CONFIG) sh $(srcdir_of_makefile)test/server.sh prove $(PROVE_FLAGS) $(or $(PROVE_TESTS),$(wildcard test/t/*.pl))
 test-cluster test-clients:
 	@SUITES="$${SUITES:-$(@:test-%=%)}" $(srcdir_of_makefile)test/lib/run test/suites.sh
 # as many IDs as a release is tested with
@@ -181,4 +198,4 @@ bench-instructions-store:
 		sed -n 's/^expected: //p' bench/instructions.new >bench/instructions.expected; \
 		status=$$?; rm -f bench/instructions.new; exit $$status
 
-.PHONY: script reference demo test soak test-packages deb dist sql-edition sql-edition-restore-list test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store
+.PHONY: script reference demo server server-stop prove_installcheck test soak test-packages deb dist sql-edition sql-edition-restore-list test-cluster test-clients test-matrix bench bench-docs bench-instructions bench-instructions-store

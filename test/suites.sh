@@ -249,8 +249,6 @@ run_suite()
 	case ${1%/*} in
 		regress)
 			rm -f regression.diffs
-			# "setup" makes what the other files use
-			[ "$file" = setup ] || file=${file:+setup $file}
 			keep "$1" make -s PG_CONFIG="$PG_CONFIG" installcheck ISOLATION= \
 				${file:+REGRESS="$file"}
 			mv regression.diffs "$(log_of "$1").diffs" 2>/dev/null || :

@@ -52,13 +52,19 @@ start_server()
 	for setting in "listen_addresses=''" "unix_socket_directories='$SCRATCH'" "$@"; do
 		echo "$setting" >>"$SCRATCH/data/postgresql.conf"
 	done
+	run_server
+	trap stop_server EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+}
+
+# Start the server that is there.
+run_server()
+{
 	mkdir -p "$SCRATCH/log"
 	pg_ctl -D "$SCRATCH/data" -l "$SCRATCH/log/server.log" -w -s ${POSTGRES:+-p "$POSTGRES"} start
 	PGHOST=$SCRATCH PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
 	export PGHOST PGPORT PGUSER PGDATABASE
-	trap stop_server EXIT
-	trap 'exit 130' INT
-	trap 'exit 143' TERM HUP
 }
 
 stop_server()

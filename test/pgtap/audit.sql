@@ -1,10 +1,9 @@
 -- What audit() finds, as a specification.
 BEGIN;
-CREATE EXTENSION IF NOT EXISTS pgtap;
-CREATE EXTENSION instaid;
 SET LOCAL timezone = 'UTC';
 SET LOCAL client_min_messages = warning;
-SELECT plan(41);
+SELECT no_plan();
+SELECT here('edition') = 'extension' AS extension \gset
 
 -- whether it is SQL: a function with a polymorphic argument is parsed, and not analyzed
 CREATE FUNCTION pg_temp.is_sql(cure text) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -20,13 +19,31 @@ CREATE FUNCTION pg_temp.finds(code text, severity text, object text, description
 $$ SELECT ok(EXISTS (SELECT FROM instaid.audit() AS a WHERE a.code = $1 AND a.severity = $2 AND a.object = $3 AND a.problem <> ''
                         AND a.cure <> '' AND pg_temp.is_sql(a.cure)), $4) $$;
 
+-- a change of the shard insta6 that audit() finds, and whose cure leaves no finding and the shard
+CREATE FUNCTION pg_temp.cured(code text, change text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    cure text;
+    left_over text;
+    cures integer := 0;
+BEGIN
+    EXECUTE change;
+    FOR cure IN SELECT a.cure FROM instaid.audit() AS a WHERE a.code = $1 LOOP
+        EXECUTE cure;
+        cures := cures + 1;
+    END LOOP;
+    SELECT string_agg(a.code || ' ' || a.object, ', ') INTO left_over FROM instaid.audit() AS a;
+    EXECUTE format('SELECT concat_ws('' '', %s, instaid.extract_shard_id(insta6.next_id()), %L)', cures, left_over) INTO left_over;
+    RETURN is(left_over, '1 6', change || ' is found, and the cure serves');
+END $$;
+
 SELECT function_returns('instaid', 'audit', ARRAY[]::name[], 'setof record');
 SELECT volatility_is('instaid', 'audit', 'volatile', 'audit is volatile');
 SELECT is_empty('SELECT * FROM instaid.audit()', 'there are no findings without a shard');
 SELECT instaid.create_shard('insta5', 5), instaid.create_shard('insta6', 6);
-CREATE SEQUENCE insta5.likes_id_seq;
+SELECT format(here('adds a sequence'), 'insta5', 'likes_id_seq') AS add \gset
+:add ;
 CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id());
-CREATE TABLE insta5.likes (id instaid.id PRIMARY KEY DEFAULT insta5.next_id('insta5.likes_id_seq'), photo_id bigint REFERENCES insta5.photos);
+CREATE TABLE insta5.likes (id bigint PRIMARY KEY DEFAULT insta5.next_id('insta5.likes_id_seq'), photo_id bigint REFERENCES insta5.photos);
 INSERT INTO insta5.photos DEFAULT VALUES;
 SELECT is_empty('SELECT * FROM instaid.audit()', 'healthy shards have no findings');
 SELECT instaid.freeze_shard('insta5');
@@ -75,6 +92,7 @@ SELECT is_empty('SELECT * FROM instaid.audit()', '... none with a unique index')
 
 -- shards and their sequences
 SAVEPOINT healthy;
+\if :extension
 SET LOCAL check_function_bodies = off;
 CREATE OR REPLACE FUNCTION insta6.next_ids(count integer, sequence regclass DEFAULT 'insta6.table_id_seq') RETURNS SETOF bigint
     LANGUAGE instaid STRICT COST 1 AS 'shard 5, epoch 1314220021721';
@@ -85,34 +103,69 @@ SELECT pg_temp.finds('two_epochs', 'error', 'insta6', 'two epochs on one sequenc
 ALTER FUNCTION insta6.next_ids(integer, regclass) RENAME TO many;
 SELECT pg_temp.finds('shard_function_broken', 'error', 'insta6.next_id()', 'a reference to nothing');
 ROLLBACK TO healthy;
-ALTER SEQUENCE insta5.likes_id_seq INCREMENT 2;
-SELECT pg_temp.finds('cannot_serve', 'error', 'insta5.likes_id_seq', 'a sequence that cannot serve');
 ALTER SEQUENCE insta5.likes_id_seq INCREMENT 1 MINVALUE 281474976710657 MAXVALUE 562949953421313 START 281474976710657 RESTART;
 SELECT pg_temp.finds('cannot_serve', 'error', 'insta5.likes_id_seq', 'a copy that Citus made for a worker');
-SELECT is((SELECT count(*) FROM instaid.audit() WHERE cure ~ '(NO )?(MIN|MAX)VALUE'), 0::bigint, '... no cure changes its range');
+SELECT is((SELECT count(*) FROM instaid.audit() WHERE cure ~ '(NO )?(MIN|MAX)VALUE'), 0::bigint, 'no cure changes the range of such a copy');
+ROLLBACK TO healthy;
+SET LOCAL client_min_messages = error;
+SET LOCAL instaid.max_drift = '2 h';
+SELECT instaid.advance_past('insta5.table_id_seq', instaid.make_id(now() + interval '1 hour', 5, 0), instaid.default_epoch());
+SELECT is((SELECT count(*) FROM instaid.audit() WHERE code = 'ahead_of_clock'), 0::bigint, 'a sequence that is ahead by less than max_drift');
+SET LOCAL instaid.max_drift = '1 h';
+SELECT instaid.advance_past('insta5.table_id_seq', instaid.make_id(clock_timestamp() + interval '1 h 900 ms', 5, 0), instaid.default_epoch());
+SELECT is((SELECT count(*) FROM instaid.audit() WHERE code = 'ahead_of_clock'), 0::bigint, 'a crash, which adds up to a second, is no finding');
+SELECT instaid.advance_past('insta5.table_id_seq', instaid.make_id(clock_timestamp() + interval '1 h 1 min', 5, 0), instaid.default_epoch());
+SELECT pg_temp.finds('ahead_of_clock', 'warning', 'insta5.table_id_seq', 'a sequence that is ahead by more than both');
+\else
+-- each part of a shard that another role owns, or that is missing
+CREATE ROLE pgtap_other;
+SELECT instaid.create_shard('lost' || n, 100 + n) FROM generate_series(1, 5) AS n;
+ALTER FUNCTION lost1.next_ids OWNER TO pgtap_other;
+ALTER DOMAIN lost2.id_sequence OWNER TO pgtap_other;
+DROP FUNCTION lost3.next_ids;
+ALTER FUNCTION lost4.next_ids SECURITY INVOKER;
+ALTER FUNCTION lost5.next_ids RENAME TO ids;
+SELECT pg_temp.finds('lost_shard', 'error', 'lost' || n, 'lost' || n || ', a part of which is not as it was made') FROM generate_series(1, 5) AS n;
+ROLLBACK TO healthy;
+SELECT pg_temp.cured(code, change) FROM (VALUES
+    ('cannot_serve', 'ALTER SEQUENCE insta6.table_id_seq NO MAXVALUE'),
+    ('cannot_serve', 'ALTER SEQUENCE insta6.table_id_seq MAXVALUE 9000000000000000000'),
+    ('cannot_serve', 'ALTER SEQUENCE insta6.table_id_seq NO MINVALUE'),
+    ('no_lock', 'DROP VIEW insta6.id_sequence_lock')) AS v (code, change);
+-- a migration creates the published function beside next_id() of a shard, and the cure drops it
+SELECT pg_temp.cured('copy', $f$CREATE FUNCTION insta6.next_id() RETURNS bigint LANGUAGE sql AS $$
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 << 23
+        | 101 << 10 | nextval('insta6.table_id_seq') % 1024 $$$f$);
+\endif
+ROLLBACK TO healthy;
+-- positions of sequences do not roll back
+ALTER SEQUENCE insta5.table_id_seq RESTART;
+ALTER SEQUENCE insta6.table_id_seq RESTART;
+SAVEPOINT healthy;
+ALTER SEQUENCE insta5.likes_id_seq INCREMENT 2;
+SELECT pg_temp.finds('cannot_serve', 'error', 'insta5.likes_id_seq', 'a sequence that cannot serve');
 ROLLBACK TO healthy;
 ALTER SEQUENCE insta5.likes_id_seq SET UNLOGGED;
 SELECT pg_temp.finds('unlogged', 'warning', 'insta5.likes_id_seq', 'an unlogged sequence');
-SELECT setval('insta6.table_id_seq', 9007199254740992);
+SELECT setval('insta6.table_id_seq', CASE WHEN :'extension' THEN 9007199254740992 ELSE seqmax END)
+FROM pg_sequence WHERE seqrelid = 'insta6.table_id_seq'::regclass;
 SELECT pg_temp.finds('end_of_ids', 'error', 'insta6.table_id_seq', 'a sequence at its end');
 ROLLBACK TO healthy;
+-- positions of sequences do not roll back
+ALTER SEQUENCE insta5.table_id_seq RESTART;
 ALTER SEQUENCE insta6.table_id_seq RESTART;
-ALTER SEQUENCE insta5.likes_id_seq SET LOGGED;
+SAVEPOINT healthy;
 SELECT is_empty('SELECT * FROM instaid.audit()', 'there are no findings after the repair');
 SET LOCAL client_min_messages = error;
 SELECT instaid.create_shard('insta9', 9, date_trunc('year', now() + interval '1 year') - ((1::bigint << 40) - 1) * interval '1 ms');
 SELECT pg_temp.finds('shard_ends', 'warning', 'insta9', 'a shard that ends soon');
 SELECT instaid.advance_past('insta5.table_id_seq', instaid.make_id(now() + interval '1 hour', 5, 0), instaid.default_epoch());
 SELECT pg_temp.finds('ahead_of_clock', 'warning', 'insta5.table_id_seq', 'a sequence that is ahead');
-SET LOCAL instaid.max_drift = '2 h';
-SELECT is((SELECT count(*) FROM instaid.audit() WHERE code = 'ahead_of_clock'), 0::bigint, '... but not by more than max_drift');
-SET LOCAL instaid.max_drift = '1 h';
-SELECT instaid.advance_past('insta5.table_id_seq', instaid.make_id(clock_timestamp() + interval '1 h 900 ms', 5, 0), instaid.default_epoch());
-SELECT is((SELECT count(*) FROM instaid.audit() WHERE code = 'ahead_of_clock'), 0::bigint, '... nor by a crash, which adds up to a second');
-SELECT instaid.advance_past('insta5.table_id_seq', instaid.make_id(clock_timestamp() + interval '1 h 1 min', 5, 0), instaid.default_epoch());
-SELECT pg_temp.finds('ahead_of_clock', 'warning', 'insta5.table_id_seq', '... and by more than both');
-
 ROLLBACK TO healthy;
+-- positions of sequences do not roll back
+ALTER SEQUENCE insta5.table_id_seq RESTART;
+ALTER SEQUENCE insta6.table_id_seq RESTART;
+SAVEPOINT healthy;
 
 -- partitions; a cure creates those that are missing
 CREATE PROCEDURE pg_temp.cure(object text) LANGUAGE plpgsql AS
@@ -159,7 +212,66 @@ CREATE TABLE insta5.parts (id bigint PRIMARY KEY DEFAULT insta5.next_id()) PARTI
 CREATE TABLE insta5.all_parts PARTITION OF insta5.parts FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
 SELECT is_empty($$SELECT * FROM instaid.audit() WHERE object = 'insta5.parts.id'$$, '... with one for all IDs');
 DROP TABLE insta5.parts;
+CREATE DOMAIN insta5.key AS bigint;
+CREATE TABLE insta5.parts (id insta5.key PRIMARY KEY DEFAULT insta5.next_id()) PARTITION BY RANGE (id);
+SELECT pg_temp.finds('no_partition', 'error', 'insta5.parts.id', 'a key of a domain, without partitions');
+DROP TABLE insta5.parts;
 
+-- what another role has at the ends of bigint breaks nothing for others
+CREATE TABLE insta5.parts (id bigint PRIMARY KEY DEFAULT insta5.next_id()) PARTITION BY RANGE (id);
+CREATE TABLE insta5.all_parts PARTITION OF insta5.parts FOR VALUES FROM (-9223372036854775808) TO (9223372036854775807);
+CREATE TABLE insta5.others (LIKE insta5.parts INCLUDING ALL) PARTITION BY RANGE (id);
+CREATE TABLE insta5.none PARTITION OF insta5.others FOR VALUES FROM (MINVALUE) TO (-9223372036854775808);
+SELECT results_eq('SELECT code, object FROM instaid.audit() ORDER BY 2', $$VALUES
+    ('no_partition', 'insta5.others.id'), ('last_partition', 'insta5.parts.id')$$, 'partitions at the ends of bigint are read');
+SELECT isnt_empty('SELECT instaid.dump_positions()', 'and dump_positions() reads on');
+SELECT isnt_empty('SELECT FROM instaid.metrics, instaid.shards', 'and so do the views');
+ROLLBACK TO healthy;
+
+-- rights with which another role could do harm, and no others
+CREATE ROLE pgtap_app;
+CREATE ROLE "B ""o""";
+GRANT USAGE ON SEQUENCE insta5.table_id_seq TO pgtap_app;
+GRANT ALL ON SEQUENCE insta5.table_id_seq TO "B ""o""";
+GRANT ALL ON SCHEMA instaid TO pgtap_app WITH GRANT OPTION;
+SELECT try_as('pgtap_app', 'GRANT CREATE ON SCHEMA instaid TO PUBLIC');
+SELECT results_eq($$SELECT code, object, cure FROM instaid.audit() WHERE code ~ '_right$' ORDER BY code$$, $$VALUES
+    ('schema_right', 'instaid', 'REVOKE CREATE ON SCHEMA instaid FROM PUBLIC, pgtap_app CASCADE;'),
+    ('sequence_right', 'insta5.table_id_seq', 'REVOKE UPDATE ON SEQUENCE insta5.table_id_seq FROM "B ""o""" CASCADE;')$$,
+    'rights of other roles');
+SELECT cure FROM instaid.audit() WHERE code ~ '_right$' \gexec
+SELECT is_empty($$SELECT FROM instaid.audit() WHERE code ~ '_right$'$$, 'their cures take them away');
+ROLLBACK TO healthy;
+
+-- a function that creates copies is none, and one that asks its sequence by EXECUTE is one
+CREATE SCHEMA makers;
+CREATE PROCEDURE makers.tenant(name text) LANGUAGE plpgsql AS $p$ BEGIN
+    EXECUTE format($f$ CREATE FUNCTION %I.next_id() RETURNS bigint LANGUAGE sql AS
+        $b$ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23
+            | nextval('%1$I.s') %% 1024 $b$ $f$, name); END $p$;
+CREATE FUNCTION makers.copy() RETURNS bigint LANGUAGE plpgsql AS $p$ DECLARE n bigint; BEGIN
+    RAISE DEBUG 'CREATE FUNCTION, %%';
+    EXECUTE format('SELECT nextval(%L) %% 1024', 'makers.s') INTO n;
+    RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint << 23 | n; END $p$;
+SELECT results_eq($$SELECT code, object FROM instaid.audit() WHERE object ~ '^makers'$$,
+    $$VALUES ('copy', 'makers.copy()')$$, 'a function that creates copies is none');
+-- texts with comments that never end
+SET LOCAL check_function_bodies = off;
+SET LOCAL statement_timeout = '20s';
+CREATE SCHEMA slow;
+SELECT format('CREATE FUNCTION slow.f%s() RETURNS bigint LANGUAGE sql AS %L', n, repeat('/*a', 33000) || E'--\n')
+FROM generate_series(1, 40) AS n \gexec
+SELECT is_empty($$SELECT FROM instaid.audit() WHERE object ~ '^slow'$$, 'texts with comments that never end are read');
+ROLLBACK TO healthy;
+
+-- DROP SEQUENCE ... CASCADE leaves a table whose IDs name the shard
+SET LOCAL client_min_messages = error;
+INSERT INTO insta6.bare SELECT FROM generate_series(1, 20);
+ALTER TABLE insta6.bare ADD PRIMARY KEY (id);
+ANALYZE insta6.bare;
+DROP SEQUENCE insta6.table_id_seq CASCADE;
+SELECT matches(cure, $$adopt_column\('insta6.bare', 'id'\);$$, 'a column that has lost its default')
+FROM instaid.audit() WHERE code = 'lost_default';
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,7 +1,5 @@
 -- Time ranges and partitions, as a specification.
 BEGIN;
-CREATE EXTENSION IF NOT EXISTS pgtap;
-CREATE EXTENSION instaid;
 SET LOCAL timezone = 'UTC';
 SELECT plan(42);
 

@@ -1,13 +1,8 @@
 -- Shards and the IDs that they issue, as a specification.
 BEGIN;
-CREATE EXTENSION IF NOT EXISTS pgtap;
-CREATE EXTENSION instaid;
 SET LOCAL timezone = 'UTC';
-SELECT plan(34);
+SELECT no_plan();
 
-SELECT volatility_is('instaid', 'next_id', 'volatile', 'next_id is volatile');
-SELECT volatility_is('instaid', 'next_ids', 'volatile', 'next_ids is volatile');
-SELECT function_returns('instaid', 'next_ids', 'setof bigint', 'next_ids returns a set');
 SELECT columns_are('instaid', 'shards', ARRAY['schema_name', 'shard_id', 'epoch', 'sequence',
     'last_id', 'last_issued_at', 'drift', 'frozen', 'expires_at', 'drift_sequence']);
 SELECT col_type_is('instaid', 'shards', 'drift', 'interval', 'drift is an interval');
@@ -16,14 +11,16 @@ SELECT col_type_is('instaid', 'shards', 'drift', 'interval', 'drift is an interv
 SELECT lives_ok($$SELECT instaid.create_shard('insta5', 5)$$, 'a shard is created');
 SELECT has_schema('insta5');
 SELECT has_sequence('insta5', 'table_id_seq', 'it has a sequence');
-SELECT has_function('insta5', 'next_id', ARRAY[]::name[]);
-SELECT has_function('insta5', 'next_id', ARRAY['regclass']);
-SELECT has_function('insta5', 'next_ids', ARRAY['integer', 'regclass']);
+SELECT is((SELECT count(*)::text FROM pg_proc WHERE pronamespace = 'insta5'::regnamespace AND proname = 'next_id'),
+    here('next_id() of a shard, functions'), 'it has next_id(), without and with a sequence');
+SELECT volatility_is('insta5', 'next_id', 'volatile', 'next_id is volatile');
+SELECT volatility_is('insta5', 'next_ids', 'volatile', 'next_ids is volatile');
+SELECT function_returns('insta5', 'next_ids', 'setof bigint', 'next_ids returns a set');
 SELECT results_eq($$SELECT schema_name, shard_id, epoch, sequence, expires_at FROM instaid.shards$$,
     $$VALUES ('insta5'::name, 5, instaid.default_epoch(), 'insta5.table_id_seq'::regclass, '2046-06-27 17:00:49.497 UTC'::timestamptz)$$,
     'instaid.shards has its row');
-SELECT results_eq($$SELECT last_id, last_issued_at, drift FROM instaid.shards$$,
-    $$VALUES (NULL::bigint, NULL::timestamptz, NULL::interval)$$, '... with nothing issued yet');
+SELECT is(CASE WHEN last_id IS NULL AND last_issued_at IS NULL AND drift IS NULL THEN 'none' ELSE 'set' END,
+    here('position before the first ID'), 'its position, with nothing issued yet') FROM instaid.shards;
 
 -- IDs are the default of a column
 SELECT lives_ok($$CREATE TABLE insta5.our_table (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer)$$);
@@ -36,13 +33,6 @@ SELECT is((SELECT array_agg(n ORDER BY id) FROM insta5.our_table), (SELECT array
     'they are in the order of the rows');
 SELECT is((SELECT last_id FROM instaid.shards), (SELECT max(id) FROM insta5.our_table), 'instaid.shards shows the last ID');
 SELECT is((SELECT last_issued_at FROM instaid.shards), instaid.extract_timestamp((SELECT max(id) FROM insta5.our_table)), '... with its time');
-
--- the sequence counts ticks
-SELECT is((SELECT last_value FROM insta5.table_id_seq),
-    (SELECT ((max(id) >> 23) + 1314220021721 << 10) | (max(id) & 1023) FROM insta5.our_table), 'the sequence stands at the last ID less its shard');
-SELECT setval('insta5.table_id_seq', 5000);
-SELECT is((instaid.decode(insta5.next_id())).sequence, 905, 'a sequence at 5000 gives 905');
-SELECT is((instaid.decode(insta5.next_id())).sequence, 906, '... and then 906');
 
 -- many at once
 SELECT is((SELECT count(DISTINCT id) FROM insta5.next_ids(5000) AS id), 5000::bigint, 'next_ids returns as many IDs as it is asked for');

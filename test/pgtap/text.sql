@@ -1,7 +1,5 @@
 -- IDs as text, and the type that is text in JSON, as a specification.
 BEGIN;
-CREATE EXTENSION IF NOT EXISTS pgtap;
-CREATE EXTENSION instaid;
 SELECT plan(31);
 
 -- the functions, and what they promise the planner
@@ -41,7 +39,9 @@ FROM (VALUES ('ab/', 'invalid character "/" at position 3 of shortcode "ab/"'),
     ('', 'shortcode is empty')) AS v (input, message);
 SELECT throws_ok('SELECT instaid.to_shortcode(-1)', '22003', 'ID -1 has no text form', 'a negative ID has no shortcode');
 
--- the type: bigint's storage, bigint's bits, a string in JSON
+-- the type, which only the extension has: bigint's storage, bigint's bits, a string in JSON
+SELECT here('type instaid.id') = 'yes' AS has_type \gset
+\if :has_type
 SELECT has_type('instaid', 'id', 'the type instaid.id');
 SELECT is(t, b, 'it is stored like bigint')
 FROM (SELECT (typlen, typbyval, typalign, typstorage)::text FROM pg_type WHERE oid = 'instaid.id'::regtype) AS x (t),
@@ -60,6 +60,9 @@ SELECT is(to_jsonb(id)::text, '"4001511883701836730"', 'to_jsonb') FROM photos;
 SELECT is(row_to_json(p)::text, '{"id":"4001511883701836730","old_id":4001511883701836730}', 'row_to_json, beside a bigint') FROM photos AS p;
 SELECT is(json_agg(id)::text, '["4001511883701836730"]', 'json_agg') FROM photos;
 SELECT is(id::text || ' ' || old_id, '4001511883701836730 4001511883701836730', 'its text is the text of bigint') FROM photos;
+\else
+SELECT skip(reason, 10) FROM differences WHERE what = 'type instaid.id';
+\endif
 
 SELECT * FROM finish();
 ROLLBACK;
