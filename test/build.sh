@@ -2,6 +2,7 @@
 # PostgreSQL and for one whose directories are elsewhere.  The names in the libraries
 # are not those of others, and only tickets and instaid-move need libpq.  In TAP.
 # Started by test/suites.sh in a source tree that is not built yet.
+# not in: assert
 
 set -u
 . test/lib/tap.sh

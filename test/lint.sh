@@ -3,6 +3,7 @@
 # Started by test/suites.sh in a source tree that is not built yet.
 #
 # packages: cppcheck
+# not in: version assert
 
 set -u
 . test/lib/tap.sh

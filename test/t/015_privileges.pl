@@ -2,6 +2,7 @@
 # another role, by what it has in a database that a superuser works on: when shards are
 # frozen or adopted, when partitions are created, when other servers are asked.  pg_regress
 # has one session and one database.
+# not in: version
 
 use strict;
 use warnings;

@@ -1,6 +1,7 @@
 # The blocks of README.md, of docs/ and of the pages beside code, run in their order, each page
 # on servers of its own: they do not fail, and they print what the page shows.  pg_regress
 # cannot read a page, and has one server.
+# not in: version assert
 
 use strict;
 use warnings;

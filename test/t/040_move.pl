@@ -3,6 +3,7 @@
 # each way in which a move could go wrong that the trials have found.
 #
 # FULL=1 adds kills of servers, --finish and --cancel and cuts of networks at each step, and signals
+# not in: assert
 
 use strict;
 use warnings;

@@ -2,6 +2,7 @@
 # rows are copied while writes are refused.  Killed at each step, and cancelled.
 #
 # FULL=1 adds a cancellation after each step
+# not in: assert
 
 use strict;
 use warnings;

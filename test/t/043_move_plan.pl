@@ -2,6 +2,7 @@
 # write and note what was acknowledged.  The plan is killed, and goes on.
 #
 # FULL=1 adds four servers with 200 shards of 300 MB, and 1,000 shards
+# not in: assert
 
 use strict;
 use warnings;

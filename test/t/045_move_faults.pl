@@ -1,5 +1,6 @@
 # What trials of instaid-move have found, each with its test: 040_move.pl has the moves
 # themselves, and what ends them.
+# not in: assert
 
 use strict;
 use warnings;
