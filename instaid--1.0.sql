@@ -93,41 +93,51 @@ END $$;
 -- its name alone, as for regprocedure, would read the next_id() of thousands of schemas.
 CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
                                        argument_types oidvector) RETURNS oid
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN (SELECT p.oid FROM pg_proc AS p
             WHERE p.proname = function_name AND p.proargtypes = argument_types AND p.pronamespace
                   = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
+END $$;
 
 -- The signature of a function, as regprocedure shows it to all who do not have its schema in their
 -- search_path.  To show a regprocedure reads all functions of the name, as above.
 CREATE FUNCTION instaid._signature(function oid) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes))
             FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
             WHERE p.oid = function);
+END $$;
 
 -- The role of an owner.  That of pg_database_owner, which nobody can log in as, is its member.
 CREATE FUNCTION instaid._ruler(owner oid) RETURNS regrole
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN (SELECT CASE pg_get_userbyid(owner) WHEN 'pg_database_owner' THEN d.datdba
                                                ELSE owner END
             FROM pg_database AS d WHERE d.datname = current_database());
+END $$;
 
 -- Whether a role can rely on what another one owns and could replace: that one is a superuser, has
 -- its rights already, or owns instaid.
 CREATE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN (SELECT pg_has_role(r, role, 'USAGE') OR r = i.nspowner
             FROM pg_namespace AS i CROSS JOIN instaid._ruler(owner) AS r
             WHERE i.nspname = 'instaid');
+END $$;
 
 -- Whether the caller may name objects in a schema: its owner can put other objects in their place,
 -- which matters to superusers, and to others as much as with each statement of theirs.
 CREATE FUNCTION instaid._can_name(schema oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN (SELECT NOT r.rolsuper OR instaid._can_trust(r.oid, n.nspowner)
             FROM pg_namespace AS n JOIN pg_roles AS r ON r.rolname = current_user
             WHERE n.oid = schema);
+END $$;
 
 -- The roles that default privileges can give rights on new objects of the caller.
 CREATE FUNCTION instaid._default_grantees() RETURNS text
@@ -318,14 +328,14 @@ END $$;
 
 -- A table, its partitions and its children, at all levels, and their owners.
 CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
-    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
+    RETURNS SETOF record LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
     WITH RECURSIVE descendant (relid) AS (
         SELECT relation
         UNION SELECT i.inhrelid FROM descendant AS d, pg_inherits AS i WHERE i.inhparent = d.relid)
-    SELECT d.relid, c.relowner
-    FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
+    -- not by a join, which can read all of pg_class
+    SELECT d.relid, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = d.relid)
+    FROM descendant AS d ORDER BY d.relid;
 END;
 
 -- Tables with other partitions give no rows.  Without their OID, pg_get_expr() takes no lock.
@@ -1603,7 +1613,20 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                 THEN concat(c.before,
                             CASE WHEN NOT c.is_shard
                                  THEN format('SELECT instaid.create_shard(%L, %s, sequence_name =>'
-                                             ' ''shard_id_seq''); ', n.nspname, c.free) END,
+                                             ' ''shard_id_seq''); ', n.nspname, COALESCE(
+                                (SELECT min(i.shard_id)::text
+                                 FROM pg_stats AS t
+                                      CROSS JOIN LATERAL unnest(t.histogram_bounds::text::text[])
+                                                 AS h (id)
+                                      CROSS JOIN LATERAL (
+                                     SELECT CASE WHEN h.id ~ '^\d{16,19}$' THEN
+                                            div(h.id::numeric, 1024) % 8192 END) AS i (shard_id)
+                                 WHERE format('%I.%I', t.schemaname, t.tablename) = d.table_name
+                                   AND quote_ident(t.attname) = d.column_name
+                                 HAVING min(i.shard_id) = max(i.shard_id) AND count(*) >= 10
+                                    AND min(i.shard_id) NOT IN (SELECT s.shard_id FROM shard AS s)),
+                                format('%s /* a number that is free on all your servers */',
+                                       c.free))) END,
                             format('SELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the'
                                    ' owner of the schema.', d.table_name,
                                    (parse_ident(d.column_name))[1]))
@@ -1616,7 +1639,7 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                         AND p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype,
                                                  'regclass'::regtype)
                 THEN '-- Write it anew, under another name if it is next_id(), so that it calls'
-                     ' next_id() of a shard.'
+                     ' next_id() of a shard, whose IDs do not contain its arguments.'
                 -- beside next_id() of the SQL edition, which has an argument with a default
                 WHEN c.is_shard AND p.proname = 'next_id' AND p.pronargs = 0 AND EXISTS (
                          SELECT FROM pg_proc AS o

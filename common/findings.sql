@@ -18,7 +18,20 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                 THEN concat(c.before,
                             CASE WHEN NOT c.is_shard
                                  THEN format('SELECT instaid.create_shard(%L, %s, sequence_name =>'
-                                             ' ''shard_id_seq''); ', n.nspname, c.free) END,
+                                             ' ''shard_id_seq''); ', n.nspname, COALESCE(
+                                (SELECT min(i.shard_id)::text
+                                 FROM pg_stats AS t
+                                      CROSS JOIN LATERAL unnest(t.histogram_bounds::text::text[])
+                                                 AS h (id)
+                                      CROSS JOIN LATERAL (
+                                     SELECT CASE WHEN h.id ~ '^\d{16,19}$' THEN
+                                            div(h.id::numeric, 1024) % 8192 END) AS i (shard_id)
+                                 WHERE format('%I.%I', t.schemaname, t.tablename) = d.table_name
+                                   AND quote_ident(t.attname) = d.column_name
+                                 HAVING min(i.shard_id) = max(i.shard_id) AND count(*) >= 10
+                                    AND min(i.shard_id) NOT IN (SELECT s.shard_id FROM shard AS s)),
+                                format('%s /* a number that is free on all your servers */',
+                                       c.free))) END,
                             format('SELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the'
                                    ' owner of the schema.', d.table_name,
                                    (parse_ident(d.column_name))[1]))
@@ -31,7 +44,7 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                         AND p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype,
                                                  'regclass'::regtype)
                 THEN '-- Write it anew, under another name if it is next_id(), so that it calls'
-                     ' next_id() of a shard.'
+                     ' next_id() of a shard, whose IDs do not contain its arguments.'
                 -- beside next_id() of the SQL edition, which has an argument with a default
                 WHEN c.is_shard AND p.proname = 'next_id' AND p.pronargs = 0 AND EXISTS (
                          SELECT FROM pg_proc AS o
