@@ -34,7 +34,7 @@ installed()
 {
 	find "$src" -maxdepth 2 '(' -name 'instaid*.control' -o -name 'instaid*--*.sql' ')' \
 		-printf '%f\n'
-	printf '%s\n' instaid.so instaid_tickets.so instaid-move
+	printf '%s\n' instaid.so instaid_tickets.so instaid-move instaid-move-plan
 } | sort >"$work/doors"
 
 # A PostgreSQL that was built with "./configure --prefix" has all directories in one:
