@@ -156,10 +156,10 @@ BEGIN
         schema_name, instaid_adopt._columns_of(shard.schema, copies));
     PERFORM instaid_adopt._check_clock(schema_name, shard.epoch, taken.largest, taken.place);
     FOREACH function IN ARRAY copies LOOP
-        -- one that takes values of the sequence of this shard belongs to it
-        CONTINUE WHEN function = next_id
-                      OR shard.sequence = ANY (instaid_adopt._sequences_of(function));
+        CONTINUE WHEN function = next_id;
         seen := instaid_adopt._try_copy(function);
+        -- one that takes values of the sequence of this shard belongs to it
+        CONTINUE WHEN seen.sequence = shard.sequence;
         layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, NULL);
         IF (layout.shard_id, layout.epoch) <> (shard.shard_id, shard.epoch) THEN
             RAISE invalid_parameter_value USING
@@ -209,7 +209,9 @@ CREATE FUNCTION instaid_adopt._adopt(schema_name text, copies oid[],
                                      renumber boolean)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+    SET standard_conforming_strings = on SET quote_all_identifiers = off
+    -- to plan or compile each statement for each schema takes twice as long as to run them
+    SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     next_id oid := instaid._find_function(schema_name, 'next_id', '');
     -- a next_id() that is no copy can call one of them
@@ -525,8 +527,7 @@ END $$;
 CREATE FUNCTION instaid_adopt._try_adopting(
     schema_name text, functions oid[], dry_run boolean, number integer, INOUT shard_ids integer[],
     OUT adopted text, OUT problem text)
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    SET plan_cache_mode = force_generic_plan AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard record;
     context text;
