@@ -34,8 +34,9 @@ local %ENV = (%ENV,
 	GIT_CONFIG_COUNT => 1,
 	GIT_CONFIG_KEY_0 => "url.$tree.insteadOf",
 	GIT_CONFIG_VALUE_0 => $address);
-# what test/lib/run has set for this run
-delete @ENV{ 'SCRATCH', 'SUITES', 'FULL', 'RESULT', 'KEEP' };
+# what test/lib/run and make have set for this run: MAKEFLAGS has SUITES, and make would run
+# this suite again
+delete @ENV{qw(SCRATCH SUITES FULL RESULT KEEP MAKEFLAGS MAKEOVERRIDES MAKELEVEL MFLAGS)};
 
 my $started = time;
 my $printed = `cd $directory && { sh -ec '$demo' ; } 2>&1`;
