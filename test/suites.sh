@@ -62,7 +62,7 @@ suites_of()
 				[ -z "$(sed -n 's/^# in: newest/&/p' "$(file_of "$each")")" ] || echo "$each"
 			done
 			;;
-		# the short names of CONTRIBUTING.md
+		# the short names of src/README.md
 		[0-9][0-9][0-9]) echo "$all" | tr ' \t' '\n\n' | grep "^$1_" || echo "$1" ;;
 		tickets/sql/* | adopt/sql/*) echo "${1%.sql}" | sed 's,/sql/,/regress/,' ;;
 		tickets/specs/* | adopt/specs/*) echo "${1%.spec}" | sed 's,/specs/,/isolation/,' ;;
@@ -71,7 +71,7 @@ suites_of()
 		test/pgtap/*.sql) echo "$1" | sed 's,test/pgtap/\(.*\)\.sql,pgtap/\1,' ;;
 		test/t/*.pl) basename "$1" .pl ;;
 		test/cluster/*.pl) echo "$1" | sed 's,test/\(.*\)\.pl,\1,' ;;
-		test/*.sh) basename "$1" .sh ;;
+		test/*.sh | test/tools/lint.sh) basename "$1" .sh ;;
 		clients/*/*) echo "${1%/*}" ;;
 		*) echo "$1" ;;
 	esac
@@ -102,7 +102,8 @@ file_of()
 {
 	case $1 in
 		regress* | isolation* | tickets/* | adopt/* | pgtap*) echo /dev/null ;;
-		run | build | elsewhere | lint | model | fuzz | bench | memcheck) echo "test/$1.sh" ;;
+		lint) echo test/tools/lint.sh ;;
+		run | build | elsewhere | model | fuzz | bench | memcheck) echo "test/$1.sh" ;;
 		cluster/*) echo "test/$1.pl" ;;
 		clients/*) echo "$1/trial" ;;
 		*) echo "test/t/$1.pl" ;;

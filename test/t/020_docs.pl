@@ -33,7 +33,7 @@ my %not_run = (
 	'docs/install.md: Kubernetes' => [ 3, 'it needs Docker and Kubernetes' ],
 	'docs/install.md: From source' => [ 1, 'it installs packages; test/lib/run does that' ],
 	'docs/install.md: Any directory of PostgreSQL 18' =>
-	  [ 2, 'test/packages/image.sh installs with a prefix' ],
+	  [ 2, 'test/tools/packages/image.sh installs with a prefix' ],
 	'test/model/README.md: A model of the clocked sequence' =>
 	  [ 1, 'the suite model runs it' ],
 	'docs/moving-a-shard.md: Moving a shard' => [ 1, '010_move.pl sets these variables' ],

@@ -1,4 +1,4 @@
-# An update to a made-up next version, made as CONTRIBUTING says, which adds a function and
+# An update to a made-up next version, made as RELEASING says, which adds a function and
 # changes one: what this version and each released one created still works, the catalog is the
 # one of a fresh install, and the regression tests pass on the updated database.  It needs a
 # PostgreSQL of its own.

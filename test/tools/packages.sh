@@ -5,7 +5,7 @@
 # image for Kubernetes.  The Dockerfiles are checked.
 
 set -eu
-. "$(dirname "$0")/lib/folders.sh"
+. "$(dirname "$0")/folders.sh"
 
 # count LOG: add the tests of a script to the sums
 passed=0

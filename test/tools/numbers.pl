@@ -5,7 +5,7 @@
 # 8,192 shards, and "least bigserial" the lowest rate of the SQL edition as a part of that of
 # bigserial; these are in bench/tables.md.  The tables of bench/tables.md
 # must be those that bench/report.pl makes from bench/result.tsv.
-# Started by test/lint.sh.
+# Started by test/tools/lint.sh.
 
 use strict;
 use warnings;

@@ -1,17 +1,17 @@
 #!/bin/sh
 #
-# test/matrix.sh [prepare] [VERSION...]: tests on each PostgreSQL of the table,
+# test/tools/matrix.sh [prepare] [VERSION...]: tests on each PostgreSQL of the table,
 # in a Debian that has it.
 #
 # By default these are the tests that depend on the version, with short load
 # tests.  With FULL set these are all tests, with load tests of full length.  SUITES
 # chooses other tests.
 #
-# test/lib/folders.sh makes the Debians, and "prepare" does nothing else.  The logs of
+# test/tools/folders.sh makes the Debians, and "prepare" does nothing else.  The logs of
 # tests that fail are left in tmp_check/VERSION.
 
 set -eu
-. "$(dirname "$0")/lib/folders.sh"
+. "$(dirname "$0")/folders.sh"
 
 prepare_only=
 if [ "${1:-}" = prepare ]; then
@@ -49,7 +49,7 @@ for version in $versions; do
 	echo "== PostgreSQL $version, Debian $release"
 	major=${version%%-*}
 	if [ "$version" = "$major-assert" ]; then
-		in_background in_folder /src/test/lib/build-assert "$major" >"$logs/build" 2>&1 ||
+		in_background in_folder /src/test/tools/build-assert "$major" >"$logs/build" 2>&1 ||
 			{ tail -n 20 "$logs/build" >&2
 				fail "Could not build PostgreSQL $major with assertions in $folder"; }
 		set -- PG_CONFIG="/opt/postgresql-$version/bin/pg_config"

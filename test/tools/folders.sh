@@ -19,7 +19,7 @@ table='15        bookworm  -             -        full    -
        18-assert forky     -             assert   assert  -
        19        sid       experimental  version  all     15'
 
-top=$(cd "$(dirname "$0")/.." && pwd)
+top=$(cd "$(dirname "$0")/../.." && pwd)
 cache=${INSTAID_MATRIX:-/var/cache/instaid-matrix}
 
 fail()
