@@ -170,7 +170,7 @@ static void
 check_replication(Move *m, const char *tables)
 {
 	show_findings(m, rows(m->source, &sql_check_publisher, m->shards, tables));
-	show_findings(m, rows(m->source, &sql_check_identity, m->shards));
+	show_findings(m, rows(m->source, &sql_check_identity, m->shards, m->options.full_identity ? "t" : "f"));
 	show_findings(m, rows(m->source, &sql_check_timeout, reach_option(m, m->source), m->source->reach, "source"));
 	show_findings(m, rows(m->target, &sql_check_subscriber));
 	check_reach(m, m->target, m->source, "");
@@ -188,7 +188,7 @@ check(Move *m)
 	char	   *editions[2] = {value(m->source, &sql_edition), value(m->target, &sql_edition)},
 			   *encodings[2] = {value(m->source, &sql_encoding), value(m->target, &sql_encoding)};
 	int			versions[2] = {PQserverVersion(m->source->conn) / 10000, PQserverVersion(m->target->conn) / 10000};
-	PGresult   *size = rows(m->source, &sql_size, m->shards, NULL);
+	PGresult   *size = rows(m->source, &sql_size, m->shards, (char *) NULL);
 
 	if (m->source->error || m->target->error)
 		return settled(m, "cannot check");

@@ -46,7 +46,7 @@ char *
 mark(Move *m, Server *from, Server *to, Mark state, bool one_way)
 {
 	char	   *command = value(from, &sql_mark, m->shards, m->name, m->frozen, from->id, to->id, mark_names[state],
-								one_way ? "t" : "f", m->options.by_dump ? "t" : "f");
+								one_way ? "t" : "f", m->options.by_dump ? "t" : "f", m->full);
 
 	return command ? command : "SELECT";
 }

@@ -41,6 +41,7 @@ static const char usage[] =
 "  --one-way            prepare no way back: the target's wal_level can be replica\n"
 "  --dump               do not replicate, for roles that may not: copy the rows while writes are\n"
 "                       refused; there is no way back\n"
+"  --full-identity      give tables without a key REPLICA IDENTITY FULL for the time of the move\n"
 "  --trust ROLE         restore definitions of this role, whose functions run with the rights of\n"
 "                       yours\n"
 "  --no-verify          do not compare the rows after the switch\n"
@@ -74,10 +75,10 @@ settled(Move *m, const char *what)
 
 	if (!s->error)
 		return DONE;
-	if (strcmp(s->sqlstate, "08001") == 0)
+	if (strcmp(s->sqlstate, NO_CONNECTION) == 0)
 		return fail(m, DISCONNECTED, fmt("cannot connect to the %s", s->name), s->error,
 					"Run the same command again when it can.");
-	if (strcmp(s->sqlstate, "08S01") == 0)
+	if (strcmp(s->sqlstate, SILENT) == 0)
 		return fail(m, DISCONNECTED, fmt("the %s does not answer", s->name), s->error,
 					"Run the same command again when it answers; a larger --max-stop waits longer.");
 	if (is_lost(s))
@@ -134,6 +135,7 @@ read_marks(Move *m, Server *s, Server *other, const char *patterns)
 		m->name = name;
 		m->shards = column(marks, i, "shards");
 		m->frozen = column(marks, i, "frozen");
+		m->full = column(marks, i, "full");
 	}
 	return settled(m, "cannot find the move");
 }
@@ -157,6 +159,7 @@ choose_shards(Move *m, const char *patterns)
 	m->shards = column(found, 0, "shards");
 	m->name = column(found, 0, "name");
 	m->frozen = column(found, 0, "frozen");
+	m->full = m->options.full_identity ? value(m->source, &sql_full_identity, m->shards) : "{}";
 	return settled(m, "cannot find the shards");
 }
 
@@ -587,7 +590,7 @@ main(int argc, char **argv)
 	enum
 	{
 		O_FROM = 1000, O_TO, O_FROM_REACH, O_TO_REACH, O_WAIT, O_STOP, O_HOOK, O_REVERSE, O_ONE_WAY,
-		O_NO_VERIFY, O_DUMP, O_TRUST, O_JSON, O_STATES, O_HELP
+		O_NO_VERIFY, O_DUMP, O_FULL, O_TRUST, O_JSON, O_STATES, O_HELP
 	};
 	static const struct option options[] = {
 		{"from", required_argument, NULL, O_FROM}, {"to", required_argument, NULL, O_TO},
@@ -600,7 +603,7 @@ main(int argc, char **argv)
 		{"status", no_argument, NULL, STATUS}, {"switch", no_argument, NULL, SWITCH},
 		{"verify", no_argument, NULL, VERIFY}, {"finish", no_argument, NULL, FINISH},
 		{"cancel", no_argument, NULL, CANCEL}, {"reverse", no_argument, NULL, O_REVERSE},
-		{"dump", no_argument, NULL, O_DUMP}, {"trust", required_argument, NULL, O_TRUST},
+		{"dump", no_argument, NULL, O_DUMP}, {"full-identity", no_argument, NULL, O_FULL}, {"trust", required_argument, NULL, O_TRUST},
 		{"json", no_argument, NULL, O_JSON}, {"states", no_argument, NULL, O_STATES},
 		{"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
 	};
@@ -649,6 +652,9 @@ main(int argc, char **argv)
 				break;
 			case O_NO_VERIFY:
 				m.options.compares = false;
+				break;
+			case O_FULL:
+				m.options.full_identity = true;
 				break;
 			case O_TRUST:
 				m.options.trusted = append(m.options.trusted, optarg);

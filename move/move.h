@@ -21,6 +21,7 @@ typedef struct Options
 	const char *trusted;		/* an array of roles, or null */
 	bool		one_way;
 	bool		by_dump;
+	bool		full_identity;	/* for tables without a replica identity */
 	bool		compares;		/* the rows after the switch */
 	bool		reverse;
 	bool		json;
@@ -34,6 +35,7 @@ struct Move
 	char	   *name;			/* of the publications, the subscriptions and the schemas that refuse writes */
 	char	   *shards;			/* arrays */
 	char	   *frozen;			/* those that were frozen before */
+	char	   *full;			/* tables with REPLICA IDENTITY FULL for the time of the move, behind what they had */
 	char	   *shown;
 	Evidence	seen;
 	MoveState	state;
@@ -70,7 +72,7 @@ extern bool read_evidence(Move *m);
 extern char *mark(Move *m, Server *from, Server *to, Mark mark, bool one_way);
 
 /* steps.c */
-extern bool patiently(Move *m, Server *s, const Query *query);
+extern bool patiently(Move *m, Server *s, const Query *query, const char *shards);
 extern bool has_confirmed(Move *m, Server *from, double until);
 extern int	follow(Move *m, double until, bool *has_changed);
 extern int	set_connection(Move *m);

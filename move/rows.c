@@ -86,7 +86,7 @@ compare_table(Move *m, PGconn *conns[2], const char *name, const char *of_rows, 
 
 	if (!lines[0])
 		return 0;
-	for (int i = 0; lines[i] && i < 16; i++)
+	for (int i = 0; i < 16 && lines[i]; i++)
 		buckets = append(buckets, strtok(strchr(lines[i], ':') + 2, " "));
 	for (int look = 0; lines[0] && look < (is_quiet ? 1 : 6); look++)
 	{

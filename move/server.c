@@ -8,11 +8,6 @@
 
 #include "server.h"
 
-/* sqlstates of our own: cannot connect, is lost, does not answer */
-#define NO_CONNECTION "08001"
-#define LOST "08006"
-#define SILENT "08S01"
-
 char *
 fmt(const char *format,...)
 {
@@ -123,7 +118,7 @@ number_of(PGresult *rows, int row, const char *name)
 bool
 is_lost(const Server *s)
 {
-	return s->error && strncmp(s->sqlstate, "08", 2) == 0;
+	return s->error && s->sqlstate[0] == '-';
 }
 
 void

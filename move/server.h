@@ -13,6 +13,11 @@
 
 #include "sql.h"
 
+/* states of our own, beside the SQLSTATEs of servers, which have some for other connections */
+#define NO_CONNECTION "-CONN"
+#define LOST "-LOST"
+#define SILENT "-WAIT"
+
 typedef struct Server
 {
 	const char *name;			/* "source" or "target" */

@@ -8,15 +8,16 @@
 
 #define HAS_ERROR(m) ((m)->source->error || (m)->target->error)
 
-/* Run commands that need locks on tables that clients use, one by one, with as little waiting as helps. */
+/* Run commands that need locks on tables that clients use, one by one, with as little waiting as helps.  The first
+ * parameter of the query is the shards, or some of their tables, and the second one the name of the move. */
 bool
-patiently(Move *m, Server *s, const Query *query)
+patiently(Move *m, Server *s, const Query *query, const char *shards)
 {
 	double		until = now() + m->options.max_wait;
 
 	/* others wait behind it */
 	run(s, "SET lock_timeout = '300ms'");
-	while (!run_each(s, query, m->shards, m->name) && !is_lost(s) && now() < until)
+	while (!run_each(s, query, shards, m->name) && !is_lost(s) && now() < until)
 	{
 		forget_error(s);
 		nap(0.3);
@@ -95,7 +96,7 @@ detach(Move *m, Server *s)
 static void
 drop_publication(Move *m, Server *s)
 {
-	if (patiently(m, s, &sql_unpublish))
+	if (patiently(m, s, &sql_unpublish, m->shards))
 	{
 		kill_point("unpublished");
 		run(s, "DROP PUBLICATION IF EXISTS %s", m->name);
@@ -167,7 +168,8 @@ step_begin(Move *m)
 int
 step_create_slot(Move *m)
 {
-	patiently(m, m->source, &sql_put_guards);
+	patiently(m, m->source, &sql_give_identity, m->full);
+	patiently(m, m->source, &sql_put_guards, m->shards);
 	kill_point("guards");
 	create_slot(m->source);
 	return settled(m, "cannot put guards on the tables, or create the slot");
@@ -210,7 +212,7 @@ publish_new(Move *m, bool *has_changed)
 	char	   *published,
 			   *known;
 
-	if (is_new && show_findings(m, rows(m->source, &sql_check_identity, m->shards)))
+	if (is_new && show_findings(m, rows(m->source, &sql_check_identity, m->shards, "f")))
 		return fail(m, IN_THE_WAY, "a table that was created since cannot be replicated", NULL,
 					"Each line with ! above tells the cure. Run the same command again.");
 	run_each(m->source, &sql_unpublished, m->shards, m->name);
@@ -433,7 +435,7 @@ step_switch(Move *m)
 int
 step_dump(Move *m)
 {
-	patiently(m, m->source, &sql_put_guards);
+	patiently(m, m->source, &sql_put_guards, m->shards);
 	kill_point("guards");
 	if (HAS_ERROR(m))
 		return settled(m, "cannot put guards on the tables");
@@ -570,7 +572,8 @@ step_drop_copy(Move *m)
 int
 step_end(Move *m)
 {
-	patiently(m, m->source, &sql_drop_guards);
+	patiently(m, m->source, &sql_drop_guards, m->shards);
+	patiently(m, m->source, &sql_take_identity, m->full);
 	kill_point("guards dropped");
 	drop_publication(m, m->source);
 	return settled(m, "cannot drop the guards of the tables, or the publication");

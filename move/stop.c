@@ -282,9 +282,9 @@ switch_over(Move *m)
 		/* when it is ready for the first time */
 		if (until == 0)
 			until = now() + m->options.max_wait;
-		patiently(m, m->source, &sql_put_guards);
+		patiently(m, m->source, &sql_put_guards, m->shards);
 		if (!m->options.by_dump)
-			patiently(m, m->target, &sql_put_guards);
+			patiently(m, m->target, &sql_put_guards, m->shards);
 		open_reader(m->source);
 		open_reader(m->target);
 		if ((status = settled(m, "cannot put guards on the tables")))

@@ -2,6 +2,7 @@
 -- write such a comment, so the owner counts.  $1: names and patterns of shards, or null for all
 SELECT pubname AS name, m->>'from' AS "from", m->>'to' AS "to", shards::text AS shards,
     (m->'shards')::text AS shown, ARRAY(SELECT jsonb_array_elements_text(m->'frozen'))::text AS frozen,
+    ARRAY(SELECT jsonb_array_elements_text(m->'full'))::text AS "full",
     NOT EXISTS (SELECT FROM unnest(shards) AS s WHERE NOT {{matches s}})
     AND NOT EXISTS (SELECT FROM unnest($1::text[]) AS q WHERE NOT EXISTS (
         SELECT FROM unnest(shards) AS s WHERE {{fits s|q}})) AS is_all

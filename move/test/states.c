@@ -147,6 +147,9 @@ test_from_here(const Evidence *e, bool one_way, bool by_dump, bool is_way_back)
 		/* check_going_on() refuses these */
 		if (!is_other_way && (walk(&copy, goals[i], one_way) < 0) != is_late)
 			wrong("a goal is not reached, or not refused", e, goals[i]);
+		if (is_end(classify(&copy), goals[i]) && (goals[i] == GOAL_PREPARED || goals[i] == GOAL_CANCELLED)
+			&& copy.source.refuses)
+			wrong("the source refuses writes in the end", &copy, goals[i]);
 	}
 	/* whoever exchanges the sides drops nothing */
 	if (state != NOT_BEGUN && state < NOT_COMPARED && !(is_way_back && state < SWITCHED)
@@ -184,7 +187,11 @@ test_move(bool one_way, bool by_dump, bool prints)
 			stopped.source.refuses = true;
 			stopped.is_new = false;
 			if (t->step == step_switch || t->step == step_dump)
+			{
+				if (classify(&stopped) != STOPPING)
+					wrong("a stop is not seen", &stopped, goal);
 				test_from_here(&stopped, one_way, by_dump, direction);
+			}
 			/* a rehearsal leaves the target refusing */
 			stopped = e;
 			stopped.target.refuses = true;

@@ -84,7 +84,8 @@ fresh('catalogs', q{CREATE DOMAIN insta5.d AS integer; CREATE SEQUENCE insta5.s;
 	CREATE AGGREGATE insta5.ag(integer) (SFUNC = int4pl, STYPE = integer, INITCOND = '1');
 	CREATE FUNCTION insta5.f(a integer DEFAULT 1) RETURNS integer LANGUAGE sql AS 'SELECT 1';
 	CREATE TYPE insta5.e AS ENUM ('a'); CREATE STATISTICS insta5.st ON id, n FROM insta5.t;
-	CREATE INDEX ti ON insta5.t (x); DROP INDEX insta5.ti;
+	CREATE TRIGGER tr BEFORE UPDATE ON insta5.t FOR EACH ROW
+		EXECUTE FUNCTION suppress_redundant_updates_trigger();
 	CREATE SCHEMA els; CREATE TABLE els.o (i integer PRIMARY KEY, j integer);});
 {
 	my ($fingerprint) = slurp_file('move/sql.c') =~
@@ -359,6 +360,27 @@ old('ALTER TABLE insta5.t ADD x integer');
 is(im('--reverse'), 0, 'with the same change it does');
 is(im('--cancel'), 0, 'and ends');
 
+# A table without a key
+fresh('keyless', 'CREATE TABLE insta5.n (n integer); CREATE TABLE insta5.o (n integer);
+	ALTER TABLE insta5.o REPLICA IDENTITY NOTHING; INSERT INTO insta5.n VALUES (1), (1);
+	CREATE TABLE insta5.f (n integer); ALTER TABLE insta5.f REPLICA IDENTITY FULL');
+is(im('insta5'), 5, 'tables without a key');
+like($out, qr/^  ! table insta5\.$_ has no replica identity, .*, or --full-identity$/m,
+	"the option is told for $_") for 'n', 'o';
+my $identities = q{SELECT string_agg(relreplident::text, '' ORDER BY relname) FROM pg_class
+	WHERE relnamespace = 'insta5'::regnamespace AND relkind = 'r'};
+is(im('--full-identity', '--prepare', 'insta5'), 0, 'with it, it goes');
+is(old($identities), 'fffd', 'they have REPLICA IDENTITY FULL');
+is(im('--cancel'), 0, 'cancelled');
+is(old($identities), 'fdnd', 'each has what it had');
+is(im('--full-identity', 'insta5'), 0, 'moved');
+new('DELETE FROM insta5.n WHERE ctid = (SELECT min(ctid) FROM insta5.n);
+	UPDATE insta5.n SET n = 2');
+is(im('--reverse'), 0, 'and back');
+is(old('TABLE insta5.n'), 2, 'with what was written to a table without a key');
+is(im('--cancel'), 0, 'and finished');
+is(old($identities), 'fdnd', 'each has what it had');
+
 # Tables that came later
 fresh('later');
 is(im('--prepare', 'insta5'), 0, 'prepared');
@@ -432,6 +454,18 @@ is(im('insta5', '--source-for-target', $old->connstr($db) . " options='-c statem
 	'a copy without the timeout, and with a range type and an operator class');
 is(im('--finish'), 0, 'finished');
 
+# A target without workers
+fresh('workers');
+$new->append_conf('postgresql.conf', "max_sync_workers_per_subscription = 0
+max_worker_processes = 1\nmax_logical_replication_workers = 1");
+$new->restart;
+is(im('--check-only', '--json', 'insta5'), 5, 'a target without workers');
+like($out, qr/"severity": "error", "code": "$_"/, "it is told: $_")
+  for 'sync-workers', 'worker-processes', 'workers';
+$new->append_conf('postgresql.conf', "max_sync_workers_per_subscription = 2
+max_worker_processes = 8\nmax_logical_replication_workers = 4");
+$new->restart;
+
 #### Passwords ####
 
 fresh('secret', 'CREATE EXTENSION pg_stat_statements');
@@ -476,6 +510,35 @@ fresh('planted', q{GRANT USAGE, CREATE ON SCHEMA insta5 TO own; SET ROLE own;
 is(im('insta5', '--trust', 'own'), 0, 'moved');
 is(new(q{SELECT insta5.instaid_move_guard(NULL)}), 'own', 'its owner is who it was');
 is(im('--finish'), 0, 'finished');
+
+# From an older version, whose queries are written otherwise, and back
+SKIP:
+{
+	skip 'there is no older PostgreSQL', 1 if !$ENV{INSTAID_OLD};
+	my $new_source = $old;
+	$old = Clients::server('older', { install_path => $ENV{INSTAID_OLD},
+		allows_streaming => 'logical' }, 'fsync = off', 'wal_retrieve_retry_interval = 10ms');
+	local $ENV{PATH} = "$ENV{PATH}:$ENV{INSTAID_OLD}/bin";
+	fresh('versions', q{CREATE VIEW insta5.v AS SELECT t.id, n FROM insta5.t WHERE n IN (1, 2);
+		CREATE FUNCTION insta5.one() RETURNS bigint RETURN (SELECT count(*) FROM insta5.t);
+		CREATE TABLE insta5.w (id integer PRIMARY KEY, s varchar CHECK (s IN ('a', 'b')),
+			r int4range, EXCLUDE USING gist (r WITH &&));
+		ALTER TABLE insta5.w ENABLE ROW LEVEL SECURITY;
+		CREATE POLICY p ON insta5.w USING (s = 'a' AND id BETWEEN 1 AND 9);
+		CREATE STATISTICS insta5.st ON id, s FROM insta5.w;
+		ALTER TABLE insta5.w ALTER s SET STATISTICS 7;
+		CREATE TRIGGER t BEFORE UPDATE ON insta5.w FOR EACH ROW WHEN (NEW.id > OLD.id)
+			EXECUTE FUNCTION suppress_redundant_updates_trigger()});
+	is(im('insta5'), 0, 'to a newer PostgreSQL');
+	new('INSERT INTO insta5.t (n) VALUES (1)');
+	old('ALTER TABLE insta5.w ALTER s SET DEFAULT 1');
+	is(im('--reverse'), 6, 'a definition that was changed is seen');
+	new('ALTER TABLE insta5.w ALTER s SET DEFAULT 1');
+	is(im('--reverse'), 0, 'and back to the older one');
+	is(old('SELECT count(*) FROM insta5.t'), 101, 'with what was written there');
+	is(im('--cancel'), 0, 'finished');
+	$old = $new_source;
+}
 
 # As the owner alone, there and back
 SKIP:
