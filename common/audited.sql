@@ -172,5 +172,5 @@ CREATE OR REPLACE FUNCTION instaid._others_with(privilege text, acl aclitem[],
     LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN (SELECT string_agg(DISTINCT COALESCE(quote_ident(r.rolname), 'PUBLIC'), ', ')
             FROM aclexplode(acl) AS x LEFT JOIN pg_roles AS r ON r.oid = x.grantee
-            WHERE x.privilege_type LIKE privilege AND x.grantee <> ALL (owners)
+            WHERE x.privilege_type ~ privilege AND x.grantee <> ALL (owners)
               AND r.rolsuper IS NOT TRUE);

@@ -100,6 +100,8 @@ BEGIN
         LOOP
             EXECUTE command;
         END LOOP;
+        -- what it counts from now on are no ticks
+        EXECUTE format('COMMENT ON SEQUENCE %s IS NULL', part.name);
     END LOOP;
     FOR part IN SELECT c.* FROM pg_temp.columns AS c LOOP
         EXECUTE format('ALTER TABLE %s ALTER %s SET DEFAULT nextval(%L)', part.table_name,

@@ -109,7 +109,7 @@ BEGIN
     PERFORM instaid._restrict_shards(ARRAY[schema_name]);
     EXECUTE instaid_adopt._next_id_command(schema_name, adopted, sequence);
     -- Who could take values of the sequence for the published function can take IDs.
-    SELECT instaid._others_with('U%', c.relacl, c.relowner),
+    SELECT instaid._others_with('^U', c.relacl, c.relowner),
            instaid._others_with('UPDATE', c.relacl, c.relowner) IS NULL
     INTO users, is_usage FROM pg_class AS c WHERE c.oid = sequence;
     IF users IS NOT NULL THEN

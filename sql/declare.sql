@@ -285,6 +285,28 @@ CREATE EVENT TRIGGER regress_note ON ddl_command_end EXECUTE FUNCTION note();
 SELECT instaid.create_shard('regress_11', 11, '2020-02-29 23:59:59.999 UTC');
 DROP EVENT TRIGGER regress_note;
 
+-- A schema that was dumped and renamed, as a new tenant from a template, has the number of the
+-- first.  A restore does not check bodies, and is told; so is a session that has looked before.
+SET client_min_messages = notice;
+\set VERBOSITY terse
+CREATE SCHEMA regress_13;
+CREATE SEQUENCE regress_13.table_id_seq;
+SET check_function_bodies = off;
+CREATE FUNCTION regress_13.next_ids(count integer, sequence regclass DEFAULT 'regress_13.table_id_seq') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 10, epoch 1583020799999';
+DROP FUNCTION regress_13.next_ids;
+CREATE FUNCTION regress_13.next_ids(count integer, sequence regclass DEFAULT 'regress_13.table_id_seq') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 13, epoch 1583020799999';
+\set VERBOSITY default
+-- the same declaration again is no twin of itself
+CREATE OR REPLACE FUNCTION regress_13.next_ids(count integer, sequence regclass DEFAULT 'regress_13.table_id_seq') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 13, epoch 1583020799999';
+CREATE OR REPLACE FUNCTION regress_13.next_ids(count integer, sequence regclass DEFAULT 'regress_13.table_id_seq') RETURNS SETOF bigint
+    LANGUAGE instaid STRICT COST 1 AS 'shard 10, epoch 1583020799999';
+RESET check_function_bodies;
+SELECT instaid.renumber_shard('regress_13', 14);
+SELECT schema_name, shard_id FROM instaid.shards WHERE schema_name IN ('regress_10', 'regress_13') ORDER BY shard_id;
+
 SET client_min_messages = warning;
-DROP SCHEMA regress_d, regress_9, regress_10, regress_11 CASCADE;
+DROP SCHEMA regress_d, regress_9, regress_10, regress_11, regress_13 CASCADE;
 DROP ROLE regress_instaid_app;

@@ -31,14 +31,18 @@
 #include <ctype.h>
 
 #include "access/detoast.h"
+#include "access/genam.h"
+#include "access/table.h"
 #include "catalog/dependency.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_proc.h"
 #include "commands/proclang.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 #include "utils/syscache.h"
 
 #include "common.h"
@@ -392,6 +396,67 @@ check_reference(HeapTuple tuple, bool is_created)
 }
 
 /*
+ * Warn if another schema of the database declares the shard ID of this declaration, as after a
+ * dump of a schema whose name was replaced.  create_shard() has refused it before; a restore is
+ * not refused.  A session notes the shard IDs that it has seen, so that it reads the declarations
+ * of the database once, and again for a shard ID that it has noted.
+ */
+static void
+warn_of_twin(Form_pg_proc proc, int32 shard_id)
+{
+	static bits8 seen[MAX_SHARD_ID / BITS_PER_BYTE + 1];
+	static bool is_read = false;
+	Oid			twin = InvalidOid;
+
+	if (!is_read || (seen[shard_id / BITS_PER_BYTE] & 1 << shard_id % BITS_PER_BYTE) != 0)
+	{
+		Relation	procs = table_open(ProcedureRelationId, AccessShareLock);
+		ScanKeyData key;
+		SysScanDesc scan;
+		HeapTuple	tuple;
+
+		ScanKeyInit(&key, Anum_pg_proc_proname, BTEqualStrategyNumber, F_NAMEEQ,
+					CStringGetDatum(DECLARATION));
+		scan = systable_beginscan(procs, ProcedureNameArgsNspIndexId, true, NULL, 1, &key);
+		while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+		{
+			Form_pg_proc it = (Form_pg_proc) GETSTRUCT(tuple);
+			Declaration declaration;
+
+			if (it->oid == proc->oid || it->prolang != proc->prolang ||
+				!shard_function_declares(it) ||
+				read_body(function_body(tuple), &declaration) != NULL ||
+				declaration.shard_id == NODE_SHARD)
+				continue;
+			seen[declaration.shard_id / BITS_PER_BYTE] |= 1 << declaration.shard_id % BITS_PER_BYTE;
+			if (declaration.shard_id == shard_id)
+				twin = it->pronamespace;
+		}
+		systable_endscan(scan);
+		table_close(procs, AccessShareLock);
+		is_read = true;
+	}
+	seen[shard_id / BITS_PER_BYTE] |= 1 << shard_id % BITS_PER_BYTE;
+
+	if (OidIsValid(twin))
+	{
+		const char *here = quote_identifier(get_namespace_name(proc->pronamespace));
+		char	   *there = get_namespace_name(twin);
+
+		/* dropped by another session */
+		if (there == NULL)
+			return;
+		ereport(WARNING,
+				(errcode(ERRCODE_DUPLICATE_OBJECT),
+				 errmsg("schemas %s and %s both have shard ID %d", here, quote_identifier(there),
+						shard_id),
+				 errdetail("Unless one of them is frozen, they issue the same IDs."),
+				 errhint("To give one a number that is free on all your servers, its owner runs: SELECT instaid.renumber_shard(%s, number);",
+						 quote_literal_cstr(get_namespace_name(proc->pronamespace)))));
+	}
+}
+
+/*
  * The validator of the language refuses what is not a function of a shard.  A restore turns
  * check_function_bodies off, because other objects can be missing.  A query that calls it, which
  * only superusers may, has an expression, and CREATE FUNCTION has none.
@@ -423,6 +488,8 @@ instaid_validator(PG_FUNCTION_ARGS)
 			declaration_error(tuple, fault);
 		if (check_function_bodies)
 			sequence_check_rights(declaration.sequence, SEQUENCE_RIGHTS);
+		if (declaration.shard_id != NODE_SHARD && fcinfo->flinfo->fn_expr == NULL)
+			warn_of_twin(proc, declaration.shard_id);
 	}
 	else
 		check_reference(tuple, fcinfo->flinfo->fn_expr == NULL);

@@ -9,7 +9,7 @@ set -u
 . test/lib/private.sh
 
 src=$(pwd)
-# the compiler can be clang (see test/lint.sh)
+# the compiler can be clang (see test/tools/lint.sh)
 strict='-Wall -Wextra -Werror -Wno-unknown-warning-option -Wno-ignored-optimization-argument'
 strict="$strict -Wno-cast-function-type-strict"
 
@@ -34,7 +34,7 @@ installed()
 {
 	find "$src" -maxdepth 2 '(' -name 'instaid*.control' -o -name 'instaid*--*.sql' ')' \
 		-printf '%f\n'
-	printf '%s\n' instaid.so instaid_tickets.so instaid-move
+	printf '%s\n' instaid.so instaid_tickets.so instaid-move instaid-move-plan
 } | sort >"$work/doors"
 
 # A PostgreSQL that was built with "./configure --prefix" has all directories in one:

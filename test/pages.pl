@@ -83,6 +83,13 @@ for my $picture (glob 'docs/pictures/*.svg')
 	wrong("$picture: no $_")
 	  for grep { index($svg, $_) < 0 } '<title ', '<desc ', 'prefers-color-scheme: dark';
 	wrong("$picture is in no page") unless $shown{$picture};
+	# what draws SVG and is no browser may not know variables
+	while ($svg =~ /\b(\w+): (var\(--\w+\))/g)
+	{
+		my ($property, $variable, $before) = ($1, $2, substr $svg, 0, $-[0]);
+		wrong("$picture: no plain $property before $variable")
+		  unless $before =~ /\b$property: #[0-9a-f]{3,6}; \z/;
+	}
 }
 
 # the pages that alerts name

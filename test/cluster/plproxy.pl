@@ -1,6 +1,6 @@
-# The section "PL/Proxy" of docs/clusters.md, on two servers and a router: clients insert
+# docs/engines/plproxy.md, on two servers and a router: clients insert
 # by user through the router, a shard moves to the other server meanwhile, as
-# docs/moving-a-shard.md says, and the router finds each row by its ID.
+# docs/moving-by-hand.md says, and the router finds each row by its ID.
 #
 # packages: postgresql-@PG@-plproxy
 
@@ -18,7 +18,7 @@ use Docs;
 my %nodes =
   map { $_ => Clients::server($_, { allows_streaming => 'logical' }, 'max_connections = 100') }
   qw(one two router);
-my @blocks = map { section_blocks('docs/clusters.md', $_) } 'PL/Proxy', 'Move a shard';
+my @blocks = map { section_blocks('docs/engines/plproxy.md', $_) } 'PL/Proxy', 'Move a shard';
 my $switch = pop @blocks;
 $_->{text} =~ s/host=(\w+)\.example dbname=app/sprintf 'host=%s port=%s dbname=postgres',
 	$nodes{$1}->host, $nodes{$1}->port/eg

@@ -1,4 +1,4 @@
-# The section "postgres_fdw" of docs/clusters.md, on two servers and a router: clients
+# docs/engines/postgres_fdw.md, on two servers and a router: clients
 # insert through foreign tables, a read by ID goes to one server, and a default that is
 # imported lets the router make IDs.
 
@@ -14,7 +14,7 @@ use Docs;
 
 my %nodes = map { $_ => Clients::server($_) } qw(one two router);
 my $router = $nodes{router};
-my @blocks = section_blocks('docs/clusters.md', 'postgres_fdw');
+my @blocks = section_blocks('docs/engines/postgres_fdw.md', 'postgres_fdw');
 $_->{text} =~ s/host '(\w+)', dbname 'app'/sprintf "host '%s', port '%s', dbname 'postgres'",
 	$nodes{$1}->host, $nodes{$1}->port/eg
   for @blocks;

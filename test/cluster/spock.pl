@@ -1,6 +1,6 @@
 # Spock: nodes that all accept inserts, each with a shard ID of its own.  A node is killed, one
 # joins, and one is removed and comes back as a copy of another.  It runs the blocks of the
-# section "Spock" of docs/clusters.md.
+# page docs/engines/spock.md.
 #
 # Debian has no package of Spock, and Spock needs a patched server.
 
@@ -14,7 +14,7 @@ use Test::More;
 use Clients;
 use Docs;
 
-my @blocks = section_blocks('docs/clusters.md', 'Spock');
+my @blocks = section_blocks('docs/engines/spock.md', 'Spock');
 my ($settings) = map { $_->{text} } grep { $_->{language} eq 'conf' } @blocks;
 my ($extension, $create, $copy, $adopt) =
   map { $_->{text} } grep { $_->{language} eq 'sql' } @blocks;

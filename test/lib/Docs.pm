@@ -19,6 +19,7 @@ our @EXPORT = qw(blocks section_blocks moving_blocks follow signatures with_sign
 #   server       the second word: the server that it is for, or else "main"
 #   until_empty  whether the words "until empty" follow: repeat it until it prints
 #                nothing
+#   is_back      whether "back" is among the words: it takes back what the section does
 #   text         its lines
 #   shows        the lines of the unlabelled block that follows it, if there is one:
 #                what it prints
@@ -73,6 +74,7 @@ sub blocks
 			language    => $language // '',
 			server      => $server // 'main',
 			until_empty => ($repeat // '') eq 'until empty',
+			is_back     => scalar(grep { ($_ // '') eq 'back' } $server, $repeat),
 			text        => $text
 		  };
 	}
@@ -86,13 +88,13 @@ sub section_blocks
 	return grep { $_->{section} eq $section } blocks(slurp_file($file));
 }
 
-# The blocks of a section of docs/moving-a-shard.md, and those of other sections to which
+# The blocks of a section of docs/moving-by-hand.md, and those of other sections to which
 # it refers: how a shard is stopped, and how the last changes are waited for
 sub moving_blocks
 {
 	my ($section) = @_;
 	my ($dump, $logical, $here) =
-	  map { [ section_blocks('docs/moving-a-shard.md', $_) ] } 'With pg_dump',
+	  map { [ section_blocks('docs/moving-by-hand.md', $_) ] } 'With pg_dump',
 	  'With logical replication', $section;
 	my ($wait) = grep { $_->{text} =~ /pg_logical_emit_message/ } @$logical;
 	return map {

@@ -1,4 +1,4 @@
-# The commands of docs/moving-a-shard.md, run on two servers while clients insert: no
+# The commands of docs/moving-by-hand.md, run on two servers while clients insert: no
 # row is lost, and no ID comes twice.  One client connects to the target from the
 # start, and must be refused until the shard is there.  A subscriber that is
 # disconnected is not taken for one that has all changes.
@@ -14,7 +14,7 @@ use Time::HiRes qw(sleep);
 use Clients;
 use Docs;
 
-my @before = section_blocks('docs/moving-a-shard.md', 'Before');
+my @before = section_blocks('docs/moving-by-hand.md', 'Before');
 my @ways = map { [ moving_blocks($_) ] } 'With pg_dump', 'With logical replication';
 my @statements = (
 	('SET ROLE app; INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;') x 3,

@@ -31,7 +31,7 @@ my $fakes = q{
 	CREATE VIEW instaid.shards AS
 		SELECT ''::text AS schema_name, m.gain() AS shard_id, true AS frozen;};
 # the statements of a superuser who creates a shard and moves it
-my ($before) = map { $_->{text} } section_blocks('docs/moving-a-shard.md', 'Before');
+my ($before) = map { $_->{text} } section_blocks('docs/moving-by-hand.md', 'Before');
 ok($before, 'the documentation has statements for the target of a move');
 my $follow = "$before\n" . q{
 	SELECT instaid.create_shard('insta5', 5);

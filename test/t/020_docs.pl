@@ -16,15 +16,17 @@ use Docs;
 
 # The blocks that are not run: how many of a section, and why
 my %not_run = (
+	'README.md: Try it' => [ 2, '051_first_commands.pl runs it' ],
 	'README.md: Install' => [ 2, 'it installs packages, which test/lib/run does, or needs Docker' ],
 	'bench/README.md: What was measured' => [ 1,
 		'it takes half an hour; the suite bench runs it at a smaller size' ],
-	'docs/clusters.md: PL/Proxy' => [ 2, 'test/cluster/plproxy.pl runs it' ],
-	'docs/clusters.md: Move a shard' => [ 1, 'test/cluster/plproxy.pl runs it' ],
-	'docs/clusters.md: Citus' => [ 1, 'test/cluster/citus.pl runs it' ],
-	'docs/clusters.md: Where rows are inserted' => [ 1, 'test/cluster/citus.pl runs it' ],
-	'docs/clusters.md: The shard of the node on Citus' => [ 2, 'test/cluster/citus.pl runs it' ],
-	'docs/clusters.md: Patroni' => [ 1,
+	'docs/engines/plproxy.md: PL/Proxy' => [ 2, 'test/cluster/plproxy.pl runs it' ],
+	'docs/engines/plproxy.md: Move a shard' => [ 1, 'test/cluster/plproxy.pl runs it' ],
+	'docs/engines/citus.md: Citus' => [ 1, 'test/cluster/citus.pl runs it' ],
+	'docs/engines/citus.md: Where rows are inserted' => [ 1, 'test/cluster/citus.pl runs it' ],
+	'docs/engines/citus.md: The shard of the node on Citus' => [ 2,
+		'test/cluster/citus.pl runs it' ],
+	'docs/engines/patroni.md: Patroni' => [ 1,
 		'test/cluster/patroni.pl has these settings, but for the watchdog' ],
 	'docs/install.md: Packages' => [ 1, 'make test-packages installs packages' ],
 	'docs/install.md: Docker' => [ 1, 'it needs Docker' ],
@@ -35,22 +37,27 @@ my %not_run = (
 	'test/model/README.md: A model of the clocked sequence' =>
 	  [ 1, 'the suite model runs it' ],
 	'docs/moving-a-shard.md: Moving a shard' => [ 1, '010_move.pl sets these variables' ],
+	'docs/moving-by-hand.md: Moving a shard by hand' => [ 1,
+		'010_move.pl sets these variables' ],
 	'docs/moving-a-shard.md: With one command' =>
 	  [ 2, '040_move.pl and 045_move_faults.pl run it' ],
-	'docs/moving-a-shard.md: Several servers' => [ 2, '043_move_plan.pl runs it' ],
+	'docs/moving-a-shard.md: Several servers' => [ 3, '043_move_plan.pl runs it' ],
 	'docs/moving-a-shard.md: Without replication' => [ 1, '042_move_dump.pl runs it' ],
 	'docs/moving-a-shard.md: States' => [ 1, '040_move.pl runs it' ],
-	'docs/moving-a-shard.md: Before' => [ 2, '010_move.pl runs it' ],
-	'docs/moving-a-shard.md: With pg_dump' => [ 4, '010_move.pl runs it' ],
-	'docs/moving-a-shard.md: With logical replication' => [ 9, '010_move.pl runs it' ],
-	'docs/moving-a-shard.md: A whole database with PostgreSQL 19' => [ 11,
+	'docs/moving-by-hand.md: Before' => [ 2, '010_move.pl runs it' ],
+	'docs/moving-by-hand.md: With pg_dump' => [ 4, '010_move.pl runs it' ],
+	'docs/moving-by-hand.md: With logical replication' => [ 9, '010_move.pl runs it' ],
+	'docs/moving-by-hand.md: A whole database with PostgreSQL 19' => [ 11,
 		'024_sequence_sync.pl runs it' ],
 	'monitoring/README.md: Import the metrics' => [ 1,
 		'test/cluster/monitoring.pl does this' ],
 	'docs/partitions.md: pg_partman' => [ 2,
 		'009_partman.pl runs it where pg_partman is installed' ],
-	'docs/clusters.md: Spock' => [ 5, 'test/cluster/spock.pl runs it' ],
+	'docs/engines/spock.md: Spock' => [ 5, 'test/cluster/spock.pl runs it' ],
 	'docs/partitions.md: TimescaleDB' => [ 1, 'test/cluster/timescaledb.pl runs it' ]);
+
+# Pages of which a suite runs every block
+my %elsewhere = ('docs/an-evening.md' => 'test/cluster/evening.pl');
 
 # The lines of a text, with blanks and rules of one length.  psql leaves out zeros at
 # the end of a time, which changes the width of the column.
@@ -215,7 +222,8 @@ sub run_page
 }
 
 my %left_out;
-for my $file ('README.md', glob '{docs,clients/*,monitoring,bench,test/model}/*.md')
+for my $file (grep { !$elsewhere{$_} } 'README.md',
+	glob '{docs,docs/engines,clients/*,monitoring,bench,test/model}/*.md')
 {
 	# a recipe is a part of a trial in clients/; the suite lint compares the two
 	my $page = slurp_file($file) =~ s/^<!-- recipe: .*\n```(?:.*\n)*?```\n//mgr;
@@ -257,7 +265,7 @@ my (undef, $detail) = run($app, 'BEGIN; DROP SCHEMA insta5 CASCADE; ROLLBACK', '
 like($detail, qr/and \d+ other objects/, 'DROP SCHEMA lists 100 objects');
 unlike($detail, qr/zz_key/, '... of which a key from another schema need not be one');
 my ($keys) = grep { /contype = 'f'/ }
-  map { $_->{text} } section_blocks('docs/moving-a-shard.md', 'Before');
+  map { $_->{text} } section_blocks('docs/moving-by-hand.md', 'Before');
 is($query->($keys), "users_id_fkey|insta5.users|other.moods\nzz_key|other.zz|insta5.t130",
 	'... but the query of the page finds it');
 my ($outside) = map { $_->{text} } section_blocks('docs/operations.md', 'Dropping a shard');
@@ -297,7 +305,8 @@ $query->(q{
 is($query->(q{SELECT string_agg(DISTINCT code, ' '), bool_and(cure <> '') FROM instaid.audit()}),
 	'ahead_of_clock copy|t', 'each finding shows its cure');
 
-my ($back) = map { $_->{text} } section_blocks('docs/adopting.md', 'The way back');
+my ($back) = map { $_->{text} } section_blocks('docs/adopting.md',
+	'Rollback: the way back');
 $query->(q{SELECT instaid.create_shard('insta4', 4)});
 run($app, $back =~ s/old_next_id/missing/r, 'psql', '-Xq');
 is($query->(q{SELECT instaid.extract_shard_id(insta4.next_id())}), 4,

@@ -1,4 +1,4 @@
-# The commands of docs/moving-a-shard.md that move a whole database with the sequence
+# The commands of docs/moving-by-hand.md that move a whole database with the sequence
 # synchronization of PostgreSQL 19, run on two servers while clients insert: no row is
 # lost, and no ID and no ticket comes twice.  The last tests show why these commands are
 # not for a single shard.

@@ -222,6 +222,37 @@ sub dumped
 	return join ";\n", grep { !/users_id_seq|FUNCTION w\.next|id_sequence/ } split /;\n/, $dump;
 }
 
+# To let a role read and insert in all tables, as everybody does, covers the lock of the shard, and
+# is no finding: no lock that these rights give stops the shard.  Each other right is one.
+my $lock_rights = $node->safe_psql('s', q{
+	SET client_min_messages = error;
+	CREATE ROLE reads_and_inserts; GRANT dba TO CURRENT_USER;
+	SET ROLE dba; SELECT instaid.create_shard('locks', 77) \g /dev/null
+	GRANT USAGE ON SCHEMA locks TO reads_and_inserts;
+	GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA locks TO reads_and_inserts;
+	SELECT count(*) FROM instaid.audit() WHERE code = 'lock_right';
+	RESET ROLE; SET ROLE reads_and_inserts;
+	DO $$ DECLARE m text; BEGIN
+		FOREACH m IN ARRAY ARRAY['SHARE UPDATE EXCLUSIVE', 'SHARE', 'SHARE ROW EXCLUSIVE',
+			'EXCLUSIVE', 'ACCESS EXCLUSIVE']
+		LOOP
+			BEGIN EXECUTE format('LOCK TABLE locks.id_sequence_lock IN %s MODE', m);
+			RAISE EXCEPTION '%', m; EXCEPTION WHEN insufficient_privilege THEN END;
+		END LOOP;
+	END $$;
+	RESET ROLE; SET ROLE dba;
+	GRANT UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON locks.id_sequence_lock
+		TO reads_and_inserts;
+	SELECT cure FROM instaid.audit() WHERE code = 'lock_right';
+	SELECT cure FROM instaid.audit() WHERE code = 'lock_right' \gexec
+	SELECT count(*) FROM instaid.audit() WHERE code = 'lock_right';
+	SELECT format('%s', relacl ~ 'reads_and_inserts') FROM (SELECT relacl::text FROM pg_class
+		WHERE oid = 'locks.id_sequence_lock'::regclass) AS c;
+	DROP SCHEMA locks CASCADE; RESET ROLE; REVOKE dba FROM CURRENT_USER;
+	DROP ROLE reads_and_inserts});
+my $revoke = 'REVOKE ALL ON locks.id_sequence_lock FROM reads_and_inserts;';
+like($lock_rights, qr/^0\n.*\Q$revoke\E\n0\nf$/, 'rights on the lock of a shard');
+
 # What app can do: use IDs, and nothing else
 sub as_app { return SqlEdition::as_app($node, 's', @_) }
 $node->safe_psql('s', q{

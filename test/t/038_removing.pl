@@ -178,6 +178,8 @@ DETAIL:  function insta5\.add\(\) depends .*\nHINT:  (?!.*CASCADE).*again/,
 	is($node->safe_psql('m', qq{SELECT DISTINCT relowner::regrole FROM pg_class
 		WHERE relnamespace::regnamespace::text ~ '^insta[45]\$'}), $owner,
 		'... and the owner stays');
+	is($node->safe_psql('m', q{SELECT string_agg(obj_description(oid, 'pg_class'), '; ')
+		FROM pg_class WHERE relkind = 'S'}), '', '... and no comment of what the sequences were');
 	$hold->('\q');
 }
 

@@ -1,14 +1,17 @@
 /*
  * The client of a host: one question, one answer.
  *
- * A host is a server with this extension, which has the sequence.  A lease is a
- * session of its own with it, in which lease() is called.  Nothing is trusted: how long it takes, how much is sent, which numbers, nor that text is
- * text.  Values that are not received as they should be are left out.
+ * A host is a server with this extension, which has the sequence.  A lease is a session of its own
+ * with it, in which lease() is called.  Nothing is trusted: how long it takes, how much is sent,
+ * which numbers, nor that text is text.  Values that are not received as they should be are left
+ * out.
  */
 #include "postgres.h"
 
 #include <ctype.h>
+#ifndef WIN32
 #include <sys/resource.h>
+#endif
 #include <unistd.h>
 
 #include "catalog/pg_database.h"
@@ -178,10 +181,14 @@ connect_to(Session *session, const Source *source)
 	for (PostgresPollingStatusType status = PGRES_POLLING_WRITING;
 		 status != PGRES_POLLING_OK; status = PQconnectPoll(session->conn))
 	{
+		/* Windows tells of a connection by an event of its own; elsewhere it is that of writing */
+		int			writable = PQstatus(session->conn) == CONNECTION_STARTED ?
+			WL_SOCKET_CONNECTED : WL_SOCKET_WRITEABLE;
+
 		if (PQstatus(session->conn) == CONNECTION_BAD || ++session->reads > MAX_READS)
 			return fail(session, PQerrorMessage(session->conn));
 		if (!wait_for_socket(session, status == PGRES_POLLING_READING ?
-							 WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE))
+							 WL_SOCKET_READABLE : writable))
 			return false;
 	}
 	if (source->needs_password && !PQconnectionUsedPassword(session->conn))

@@ -110,9 +110,9 @@ rpm_needs()
 		! rpm -qpl instaid_"$major-$version"-*.rpm | grep -e instaid_ -e instaid-move |
 			grep -v "/instaid_$major" | grep . &&
 		! rpm -qpR instaid_"$major-$version"-*.rpm | grep libpq &&
-		rpm -qpl instaid_"$major"-tickets-*.rpm | grep /lib/instaid_tickets.so &&
-		rpm -qpR instaid_"$major"-tickets-*.rpm | grep '^libpq\.so' &&
-		! rpm -qpR instaid_"$major"-tickets-*.rpm | grep instaid &&
+		rpm -qpl instaid_"$major"-tickets-[0-9]*.rpm | grep /lib/instaid_tickets.so &&
+		rpm -qpR instaid_"$major"-tickets-[0-9]*.rpm | grep '^libpq\.so' &&
+		! rpm -qpR instaid_"$major"-tickets-[0-9]*.rpm | grep instaid &&
 		rpm -qpl instaid_"$major"-adopt-*.rpm | grep /extension/instaid_adopt.control &&
 		rpm -qpR instaid_"$major"-adopt-*.rpm | grep "^instaid_$major(.*) = $version" &&
 		rpm -qpl instaid_"$major"-move-*.rpm | grep /bin/instaid-move &&

@@ -180,7 +180,7 @@ compiled()
 	[ "$(sed -n '/^FROM.*}$/,$p' Dockerfile | grep -v '^FROM')" = 'COPY --from=build /instaid/ /' ] &&
 		"$root/instaid$(bin "$1")/instaid-move" --help | grep '^ *--reverse' &&
 		! find "$root/instaid" -type f ! -path "*/usr/lib/postgresql/$1/lib/*" \
-			! -path "*/usr/share/postgresql/$1/extension/*" ! -path "*/bin/instaid-move" | grep .
+			! -path "*/usr/share/postgresql/$1/extension/*" ! -path "*/bin/instaid-move*" | grep .
 }
 
 uses_compiled()

@@ -1,0 +1,203 @@
+# docs/an-evening.md: an existing product of 40 schemas, behind pgbouncer in transaction mode and
+# with a standby, is moved to instaid while clients insert.  Each step that has a way back is run,
+# taken back, and run again; at the end, all of them are taken back.  A page's blocks in
+# 020_docs.pl have neither a pool nor a standby.
+#
+# packages: pgbouncer prometheus-postgres-exporter curl
+
+use strict;
+use warnings;
+
+use IO::Socket::INET;
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes ();
+
+use Clients;
+use Docs;
+
+local $ENV{PATH} = "$ENV{PATH}:/usr/sbin";
+my $page = 'docs/an-evening.md';
+my $directory = PostgreSQL::Test::Utils::tempdir_short;
+symlink "$ENV{TESTDIR}/monitoring", "$directory/monitoring" or die $!;
+my $http = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1')->sockport;
+
+### The product
+
+@Clients::extensions = ();
+my $primary = Clients::server('primary', { allows_streaming => 1 }, q{timezone = 'UTC'});
+$primary->safe_psql('postgres', $_)
+  for 'CREATE ROLE owner LOGIN', 'CREATE ROLE app LOGIN', 'CREATE DATABASE app OWNER owner';
+my $as_owner = $primary->connstr('app') . ' user=owner';
+my $product = '';
+for my $n (1 .. 40)
+{
+	# the last one was copied, with its number
+	my $number = $n == 40 ? 39 : $n;
+	$product .= qq{
+		\\set schema shop$n
+		\\set shard_id $number
+		\\i test/lib/published.sql
+		CREATE TABLE shop$n.photos (id bigint PRIMARY KEY DEFAULT shop$n.next_id(), caption text);
+		CREATE TABLE shop$n.orders (id serial PRIMARY KEY, total numeric);
+		CREATE TABLE shop$n.lines (order_id integer REFERENCES shop$n.orders, photo_id bigint);
+		INSERT INTO shop$n.photos (caption) SELECT 'old' FROM generate_series(1, 20);
+		INSERT INTO shop$n.orders (total) SELECT generate_series(1, 20);
+		GRANT USAGE ON SCHEMA shop$n TO app;
+		GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA shop$n TO app;
+		GRANT USAGE ON ALL SEQUENCES IN SCHEMA shop$n TO app;};
+}
+$primary->safe_psql('app', $product =~ s/^\t+//mgr, connstr => $as_owner);
+$primary->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+$standby->start;
+
+# The pool listens on a socket in a directory of its own.
+append_to_file("$directory/users", qq("app" ""\n));
+append_to_file("$directory/pgbouncer.ini", '
+[databases]
+app = host=' . $primary->host . ' port=' . $primary->port . "
+[pgbouncer]
+listen_addr =
+unix_socket_dir = $directory
+auth_type = trust
+auth_file = $directory/users
+pool_mode = transaction
+default_pool_size = 4
+logfile = $directory/log
+");
+my @running;
+END
+{
+	my $status = $?;
+	eval { $_->kill_kill(grace => 5) } for @running;
+	$? = $status;
+}
+push @running, IPC::Run::start([ 'pgbouncer', '-q', "$directory/pgbouncer.ini" ], '<', '/dev/null',
+	'>&', "$directory/output");
+my $pool = "host=$directory port=6432 dbname=app user=app";
+$primary->poll_query_until('app', 'SELECT 1', '1', connstr => $pool)
+  or die slurp_file("$directory/output");
+
+### Clients, which stop at their first error
+
+append_to_file("$directory/inserts", join '', map {
+		"INSERT INTO shop$_.photos (caption) VALUES ('new') RETURNING id, '$_';\n"
+		  . "INSERT INTO shop$_.orders (total) VALUES (7) RETURNING 'order';\n"
+	} 1 .. 40);
+my @files = map { "$directory/client$_" } 1 .. 4;
+my @clients = map {
+	IPC::Run::start([ 'sh', '-c', 'while [ ! -e "$0/stop" ]; do cat "$0/inserts"; sleep 0.2; done
+		| psql -XqAt -v ON_ERROR_STOP=1 -d "$1"' =~ s/\n\s+/ /gr, $directory, $pool ],
+		'>', $_, '2>', "$_.err")
+} @files;
+push @running, @clients;
+
+# How many rows the clients have inserted; wait until there are some more
+sub more_rows
+{
+	my $count = sub { my $sum = 0; $sum += -s $_ for @files; $sum };
+	my $before = $count->();
+	for (1 .. 100)
+	{
+		last if $count->() > $before + 3000;
+		Time::HiRes::sleep(0.1);
+	}
+	return $count->() > $before && !grep { -s "$_.err" } @files;
+}
+
+### The page
+
+# What a block prints and the page shows, but for numbers and the width of columns
+sub plain
+{
+	my ($text) = @_;
+	$text =~ s/^-[-+]*$/---/mg;
+	$text =~ s/\d+/N/g;
+	return join "\n", grep { /\S/ } map { s/[ \t]+/ /gr =~ s/^ | $//gr } split /\n/, $text;
+}
+
+# Run a block.  When a step is done again, it does not begin where the page began.
+sub run_block
+{
+	my ($block, $again) = @_;
+	my $where = $block->{server};
+	my $node = $where eq 'standby' ? $standby : $primary;
+	$primary->wait_for_catchup($standby) if $where eq 'standby';
+	local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, PGDATABASE => 'app',
+		PGUSER => $where eq 'superuser' ? scalar getpwuid $> : 'owner');
+	my $output;
+	my $text = $block->{text} =~ s/localhost:9187/localhost:$http/gr;
+	# the page's address stands for our server
+	$text =~ s/PGHOST=\S+/PGHOST=$ENV{PGHOST}/;
+	my $ok = $block->{language} eq 'sh'
+	  ? IPC::Run::run([ 'sh', '-ec', "cd $directory\n$text" ], '<', \undef, '>&', \$output,
+		IPC::Run::timeout(120))
+	  : IPC::Run::run([ 'psql', '-Xq', '-P', 'footer=off', '-v', 'ON_ERROR_STOP=1', '-v',
+			'SHOW_CONTEXT=never' ], '<', \$text, '>&', \$output, IPC::Run::timeout(120));
+	ok($ok, "line $block->{line}: runs") or diag($output);
+	$output =~ s/^ +\w+ *\n-+\n *\n\n//mg;
+	if (defined $block->{shows} && !$again)
+	{
+		my ($shows, $printed) = (plain($block->{shows}), plain($output));
+		ok(index($printed, $shows) >= 0, "line $block->{line}: prints what the page shows")
+		  or diag("printed:\n$output");
+	}
+	note("line $block->{line}:\n$output");
+	return $output;
+}
+
+# Each section is a step
+my (@sections, %there, %back);
+for my $block (grep { $_->{language} =~ /^(?:sql|sh)$/ } blocks(slurp_file($page)))
+{
+	my $section = $block->{section};
+	push @sections, $section unless grep { $_ eq $section } @sections;
+	push @{ ($block->{is_back} ? \%back : \%there)->{$section} }, $block;
+}
+# the way back of one schema is that of all, as the page says
+my ($one, $all) = map { my $n = $_; grep { /^$n\./ } @sections } 5, 6;
+like(join("\n", @sections), qr/^\Q$one\E\n\Q$all\E$/m, 'the steps of the page');
+for my $section (@sections)
+{
+	my @back = @{ $back{ $section eq $all ? $one : $section } // [] };
+	for my $again ('', @back ? ', again' : ())
+	{
+		run_block($_, $again) for @{ $there{$section} };
+		ok(more_rows(), "$section$again: clients insert");
+		run_block($_) for $again eq '' ? @back : ();
+		ok(more_rows(), "$section: clients insert after the way back") if $again eq '' && @back;
+	}
+}
+
+# All in the other order
+my ($serial) = grep { /Serial/ } @sections;
+for my $section (reverse grep { $back{$_} } @sections)
+{
+	for my $block (@{ $back{$section} })
+	{
+		run_block({ %$block, text => $block->{text} =~ s/shop1\b/shop$_/gr })
+		  for $section eq $serial ? 1 .. 40 : 1;
+	}
+	ok(more_rows(), "$section, taken back at the end: clients insert");
+}
+is($primary->safe_psql('app', q{SELECT count(*) FROM pg_proc AS p
+	JOIN pg_language AS l ON l.oid = p.prolang
+	WHERE lanname = 'instaid' OR pronamespace::regnamespace::text ~ 'instaid'}),
+	0, 'nothing is left of instaid');
+
+append_to_file("$directory/stop", '');
+is(scalar(grep { $_->finish } @clients), 4, 'no client has met an error');
+is(join('', map { slurp_file("$_.err") } @files), '', '... nor a message');
+my @ids = grep { /^\d+\|/ } map { split /\n/, slurp_file($_) } @files;
+my (%seen, $twice);
+$seen{$_}++ && $twice++ for grep { !/\|(?:39|40)$/ } @ids;
+is($twice // 0, 0, 'no ID came twice, of ' . @ids);
+is(join(' ', grep { /\|(\d+)$/; my $n = $1; $n < 39 && (/^(\d+)/)[0] >> 10 & 8191 ^ $n } @ids), '',
+	'each has the number of its schema');
+
+$_->stop for $primary, $standby;
+done_testing();
