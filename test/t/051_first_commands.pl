@@ -3,6 +3,7 @@
 # packages are there.  Of make test, one file runs.
 #
 # packages: git
+# not in: version assert
 
 use strict;
 use warnings;
