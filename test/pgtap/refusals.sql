@@ -60,10 +60,10 @@ SELECT is(try('SELECT ' || command), outcome, command) FROM (VALUES
 | Rename it: ALTER ROUTINE taken2.next_ids(integer) RENAME TO old_next_ids; defaults follow it.$$),
     ($$instaid.create_shard('has_function', 7)$$, $$42723 schema has_function already has a function next_id()
 | It is has_function.next_id().
-| Rename it: ALTER ROUTINE has_function.next_id() RENAME TO old_next_id; defaults follow it. Or replace it: SELECT instaid_adopt.adopt_shard('has_function');$$),
+| Rename it: ALTER ROUTINE has_function.next_id() RENAME TO old_next_id; defaults follow it. Or let adopt_shard() of the extension instaid_adopt replace it.$$),
     ($$instaid.create_shard('copy', 7)$$, $$42723 schema copy already has a function next_id()
 | It is copy.next_id().
-| Rename it: ALTER ROUTINE copy.next_id() RENAME TO old_next_id; defaults follow it. Or replace it: SELECT instaid_adopt.adopt_shard('copy');$$),
+| Rename it: ALTER ROUTINE copy.next_id() RENAME TO old_next_id; defaults follow it. Or let adopt_shard() of the extension instaid_adopt replace it.$$),
     ($$instaid.create_shard('x', NULL)$$, $$22004 arguments of create_shard() must not be null
 | These are null: shard_id.$$),
     ($$instaid.create_shard('x', 8, NULL)$$, $$22004 arguments of create_shard() must not be null
