@@ -36,13 +36,14 @@ newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/s
 not_version='run lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields
 	006_clock 009_partman 010_move 011_adopt 014_trusted_install 015_privileges 016_settings
 	019_many_shards 020_docs 030_sql_edition_rules 031_sql_edition_storms 033_sql_edition_moves
-	036_plpgsql_check 037_copies 038_removing 039_partitioning 041_reference 044_move_storm'
+	036_plpgsql_check 037_copies 038_removing 039_partitioning 041_reference 044_move_storm
+	051_first_commands'
 not_assert='run build lint model fuzz isolation pgtap bench 001_concurrency 002_clock_and_wal
 	004_fields 005_crash 006_clock 007_failover 008_restore 009_partman 010_move 011_adopt
 	016_settings 019_many_shards 020_docs 026_install 027_dump 029_freeze 030_sql_edition_rules
 	031_sql_edition_storms 032_sql_edition_api 033_sql_edition_moves 034_sql_edition_install
 	036_plpgsql_check 037_copies 038_removing 039_partitioning 040_move 041_reference
-	042_move_dump 043_move_plan 044_move_storm 045_move_faults 049_doors'
+	042_move_dump 043_move_plan 044_move_storm 045_move_faults 049_doors 051_first_commands'
 
 # all_but SUITE...: every other suite
 all_but()
