@@ -47,7 +47,7 @@ OBJS = \
 DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"
 
-REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze ranges partitions audit settled metrics sanity
+REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze ranges partitions audit settled metrics
 ISOLATION = order create_shard create_partitions alter dropped freeze deadlock last_tick renumber audit settled
 # Files that are named on the command line run alone, after "setup", which they use.
 named := $(filter command%,$(origin REGRESS) $(origin ISOLATION))
@@ -160,15 +160,15 @@ soak:
 	@FULL=1 SUITES=018_soak RESULT=$(abspath $(srcdir_of_makefile)dist/soak) $(srcdir_of_makefile)test/lib/run test/suites.sh
 	@cat $(srcdir_of_makefile)dist/soak
 test-packages:
-	@$(srcdir_of_makefile)test/packages.sh $(VERSIONS)
+	@$(srcdir_of_makefile)test/tools/packages.sh $(VERSIONS)
 test-matrix:
-	@$(srcdir_of_makefile)test/matrix.sh $(VERSIONS)
+	@$(srcdir_of_makefile)test/tools/matrix.sh $(VERSIONS)
 
 # The Debian packages, and the zip for PGXN of what is committed.  A patch release keeps
 # the version of the control file.
 DISTVERSION := $(shell sed -n 's/^   "version": "\(.*\)",/\1/p' $(srcdir_of_makefile)META.json)
 deb:
-	@RESULT=$(abspath $(srcdir_of_makefile)dist) $(srcdir_of_makefile)test/lib/run test/packages/deb.sh
+	@RESULT=$(abspath $(srcdir_of_makefile)dist) $(srcdir_of_makefile)test/lib/run test/tools/packages/deb.sh
 	@ls $(srcdir_of_makefile)dist/*.deb
 dist:
 	@cd $(srcdir_of_makefile). && tag=$$(git tag --points-at HEAD -l 'v*') && \

@@ -93,41 +93,51 @@ END $$;
 -- its name alone, as for regprocedure, would read the next_id() of thousands of schemas.
 CREATE FUNCTION instaid._find_function(schema_name text, function_name name,
                                        argument_types oidvector) RETURNS oid
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN (SELECT p.oid FROM pg_proc AS p
             WHERE p.proname = function_name AND p.proargtypes = argument_types AND p.pronamespace
                   = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
+END $$;
 
 -- The signature of a function, as regprocedure shows it to all who do not have its schema in their
 -- search_path.  To show a regprocedure reads all functions of the name, as above.
 CREATE FUNCTION instaid._signature(function oid) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes))
             FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
             WHERE p.oid = function);
+END $$;
 
 -- The role of an owner.  That of pg_database_owner, which nobody can log in as, is its member.
 CREATE FUNCTION instaid._ruler(owner oid) RETURNS regrole
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN (SELECT CASE pg_get_userbyid(owner) WHEN 'pg_database_owner' THEN d.datdba
                                                ELSE owner END
             FROM pg_database AS d WHERE d.datname = current_database());
+END $$;
 
 -- Whether a role can rely on what another one owns and could replace: that one is a superuser, has
 -- its rights already, or owns instaid.
 CREATE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN (SELECT pg_has_role(r, role, 'USAGE') OR r = i.nspowner
             FROM pg_namespace AS i CROSS JOIN instaid._ruler(owner) AS r
             WHERE i.nspname = 'instaid');
+END $$;
 
 -- Whether the caller may name objects in a schema: its owner can put other objects in their place,
 -- which matters to superusers, and to others as much as with each statement of theirs.
 CREATE FUNCTION instaid._can_name(schema oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN (SELECT NOT r.rolsuper OR instaid._can_trust(r.oid, n.nspowner)
             FROM pg_namespace AS n JOIN pg_roles AS r ON r.rolname = current_user
             WHERE n.oid = schema);
+END $$;
 
 -- The roles that default privileges can give rights on new objects of the caller.
 CREATE FUNCTION instaid._default_grantees() RETURNS text
@@ -318,14 +328,14 @@ END $$;
 
 -- A table, its partitions and its children, at all levels, and their owners.
 CREATE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
-    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
+    RETURNS SETOF record LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
     WITH RECURSIVE descendant (relid) AS (
         SELECT relation
         UNION SELECT i.inhrelid FROM descendant AS d, pg_inherits AS i WHERE i.inhparent = d.relid)
-    SELECT d.relid, c.relowner
-    FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
+    -- not by a join, which can read all of pg_class
+    SELECT d.relid, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = d.relid)
+    FROM descendant AS d ORDER BY d.relid;
 END;
 
 -- Tables with other partitions give no rows.  Without their OID, pg_get_expr() takes no lock.
@@ -803,8 +813,9 @@ BEGIN
             HINT = format('Rename it: ALTER ROUTINE %s RENAME TO old_%s; defaults follow it.',
                           other.name, other.proname)
                    || CASE WHEN other.can_be_adopted
-                           THEN format(' Or replace it: SELECT instaid_adopt.adopt_shard(%L);',
-                                       schema_name) ELSE '' END;
+                           -- any role could have made a schema instaid_adopt
+                           THEN ' Or let adopt_shard() of the extension instaid_adopt replace it.'
+                           ELSE '' END;
     END IF;
     IF shard_id IS NULL THEN
         RETURN;
@@ -1456,12 +1467,12 @@ CREATE FUNCTION instaid._own_sequence(schema_name text, shard_id integer, epoch 
                                             WHERE i.nspname = schema_name)
             WHERE c.oid = sequence AND c.relkind = 'S' AND n.nspname <> schema_name);
 
--- What comes before a call of instaid_adopt, if it is missing
+-- What comes before a cure that calls instaid_adopt; null if that is there.  Any role could have
+-- made a schema of this name, whose functions the cure would call.
 CREATE FUNCTION instaid._before_adopting() RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-    -- any role could create the schema
     RETURN CASE WHEN NOT EXISTS (SELECT FROM pg_extension AS e WHERE e.extname = 'instaid_adopt')
-                THEN 'CREATE EXTENSION IF NOT EXISTS instaid_adopt; ' ELSE '' END;
+                THEN 'CREATE EXTENSION instaid_adopt; -- Then audit() has another cure.' END;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard
 CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)
@@ -1593,7 +1604,20 @@ CREATE VIEW instaid._edition_findings (code, severity, object, problem, cure) AS
 
 -- Copies of the published function, shards, and roles that could plant functions
 CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
-    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
+    copy AS MATERIALIZED (SELECT c.* FROM instaid._copies() AS c),
+    -- the shard IDs of columns whose default is a copy, if ANALYZE has noted one that is free
+    used (object, shard_id) AS (
+        SELECT c.object, min(i.shard_id)
+        FROM copy AS c JOIN pg_stats AS t
+                  ON format('%I.%I.%I', t.schemaname, t.tablename, t.attname) = c.object
+             CROSS JOIN LATERAL unnest(t.histogram_bounds::text::text[]) AS h (id)
+             CROSS JOIN LATERAL (SELECT CASE WHEN h.id ~ '^\d{16,19}$'
+                                             THEN div(h.id::numeric, 1024) % 8192 END)
+                                AS i (shard_id)
+        WHERE c.classid = 'pg_attrdef'::regclass GROUP BY c.object
+        HAVING min(i.shard_id) = max(i.shard_id) AND count(*) >= 10
+           AND min(i.shard_id) NOT IN (SELECT s.shard_id FROM shard AS s))
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
@@ -1603,7 +1627,9 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                 THEN concat(c.before,
                             CASE WHEN NOT c.is_shard
                                  THEN format('SELECT instaid.create_shard(%L, %s, sequence_name =>'
-                                             ' ''shard_id_seq''); ', n.nspname, c.free) END,
+                                             ' ''shard_id_seq''); ', n.nspname, COALESCE(
+                                u.shard_id::text, format('%s /* a number that is free on all your'
+                                                         ' servers */', c.free))) END,
                             format('SELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the'
                                    ' owner of the schema.', d.table_name,
                                    (parse_ident(d.column_name))[1]))
@@ -1616,7 +1642,7 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                         AND p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype,
                                                  'regclass'::regtype)
                 THEN '-- Write it anew, under another name if it is next_id(), so that it calls'
-                     ' next_id() of a shard.'
+                     ' next_id() of a shard, whose IDs do not contain its arguments.'
                 -- beside next_id() of the SQL edition, which has an argument with a default
                 WHEN c.is_shard AND p.proname = 'next_id' AND p.pronargs = 0 AND EXISTS (
                          SELECT FROM pg_proc AS o
@@ -1649,16 +1675,17 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
                      || ' -- If the function has %%, write % first.' END
     -- a number of its own for each schema, from the largest one down
     FROM (SELECT c.*, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard,
-                 instaid._as_role(c.owner) || instaid._before_adopting() AS before,
+                 instaid._as_role(c.owner) AS before,
                  (SELECT array_agg(n ORDER BY n DESC)
                   FROM generate_series(0, instaid._max_shard_id()) AS n
                   WHERE n NOT IN (SELECT s.shard_id FROM shard AS s))[
                      dense_rank() OVER (ORDER BY c.schema)] AS free
-          FROM instaid._copies() AS c) AS c
+          FROM copy AS c) AS c
          JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
          LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', '')
          LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
+         LEFT JOIN used AS u ON d.name = u.object
     UNION ALL
     SELECT 'unread_functions', 'warning', quote_ident(pg_get_userbyid(u.owner)),
            'has so much text in functions that not all of it was searched for copies of the'
@@ -1811,7 +1838,7 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     SELECT 'foreign_default', 'error', i.name,
            concat(format('its default uses the shard in schema %I', n.nspname),
                   '; CHECK ' || k.names || ' reads the shard ID and can refuse another'),
-           concat(instaid._as_role(i.owner), k.drops, instaid._before_adopting(),
+           concat(instaid._as_role(i.owner), k.drops,
                   format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);', i.table_name,
                          (parse_ident(i.column_name))[1]))
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
@@ -1831,9 +1858,8 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('%s%sSELECT * FROM instaid_adopt.adopt_column(%L, %L);',
-                  instaid._as_role(d.owner), instaid._before_adopting(), d.table_name,
-                  (parse_ident(d.column_name))[1])
+           format('%sSELECT * FROM instaid_adopt.adopt_column(%L, %L);', instaid._as_role(d.owner),
+                  d.table_name, (parse_ident(d.column_name))[1])
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
                                        AND p.classid = 'pg_attrdef'::regclass
@@ -1909,9 +1935,9 @@ CREATE VIEW instaid._column_findings (code, severity, object, problem, cure) AS
            format('has IDs of shard %s, which this database does not have, in columns without'
                   ' default: %s', v.shard_id,
                   string_agg(DISTINCT format('%I.%I', b.table_name, b.column_name), ', ')),
-           format('%s%sSELECT instaid.create_shard(%L, %s); %s -- If their shard was dropped.'
-                  ' Pass the epoch that it had, if it is not the default.',
-                  instaid._as_role(b.owner), instaid._before_adopting(), b.schema_name, v.shard_id,
+           format('%sSELECT instaid.create_shard(%L, %s); %s -- If their shard was dropped. Pass'
+                  ' the epoch that it had, if it is not the default.',
+                  instaid._as_role(b.owner), b.schema_name, v.shard_id,
                   string_agg(DISTINCT format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);',
                                              format('%I.%I', b.schema_name, b.table_name),
                                              b.column_name), ' '))
@@ -1999,9 +2025,13 @@ BEGIN ATOMIC
                ELSE f.cure END
     FROM (SELECT f.*, count(*) OVER w, row_number() OVER o AS place,
                  min(f.cure) OVER w <> max(f.cure) OVER w AS has_cures
-          FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
-                UNION TABLE instaid._sequence_findings
-                UNION TABLE instaid._edition_findings) AS f
+          FROM (SELECT a.code, a.severity, a.object, a.problem,
+                       CASE WHEN strpos(a.cure, 'instaid_adopt.') > 0
+                            THEN COALESCE(instaid._before_adopting(), a.cure) ELSE a.cure END
+                FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
+                      UNION TABLE instaid._sequence_findings
+                      UNION TABLE instaid._edition_findings) AS a)
+               AS f (code, severity, object, problem, cure)
           WINDOW w AS (PARTITION BY f.code, f.severity, f.problem),
                  o AS (w ORDER BY f.object COLLATE "C", f.cure COLLATE "C")) AS f
     WHERE f.count <= 20 OR f.place = 1

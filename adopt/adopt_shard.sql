@@ -1,39 +1,29 @@
 ---- Adopting ----
 
--- Lock the tables whose defaults make IDs of functions, and find the largest ID in them, and the
+-- Lock the tables of these columns whose defaults make IDs, and find the largest ID in them, and the
 -- shard IDs of the newest rows: in tables of the caller, since any role can write such a default.
 CREATE FUNCTION instaid_adopt._lock_tables_of(
-    schema oid, functions oid[], OUT largest bigint, OUT place text, OUT shard_ids integer[])
+    schema_name text, columns jsonb, OUT largest bigint, OUT place text, OUT shard_ids integer[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     part record;
     seen bigint[];
-    left_out regclass[] := '{}'::regclass[];
+    left_out text[] := '{}';
 BEGIN
     shard_ids := '{}';
     FOR part IN
-        SELECT c.oid::regclass AS relation, t.attname,
-               pg_get_userbyid(c.relowner) = current_user AND instaid._can_name(c.relnamespace)
-               AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
-                               WHERE h.owner <> c.relowner) AS is_ours,
-               -- a domain has the output function of its base type
-               c.relkind <> 'v' AND y.typoutput IN (
-                   'int8out'::regproc, COALESCE(to_regproc('instaid.id_out'), 'int8out'))
-               AS has_ids
-        FROM instaid_adopt._columns_of(schema, functions) AS k
-             JOIN pg_class AS c ON c.oid = k.relid
-             JOIN pg_attribute AS t ON t.attrelid = k.relid AND t.attnum = k.attnum
-             JOIN pg_type AS y ON y.oid = t.atttypid
-        WHERE k.filled_by = 'default' AND c.relkind IN ('r', 'p', 'v')
-          AND c.relpersistence <> 't' ORDER BY c.oid, t.attnum
+        SELECT k.* FROM jsonb_to_recordset(columns)
+                        AS k (relid oid, relation text, attname text, filled_by text,
+                              has_ids boolean, is_ours boolean)
+        WHERE k.filled_by = 'default'
     LOOP
-        IF part.is_ours IS NOT TRUE THEN
+        IF NOT part.is_ours THEN
             left_out := array_remove(left_out, part.relation) || part.relation;
             CONTINUE;
         END IF;
         EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', part.relation);
         -- it can have been given away, or got a child, meanwhile
-        IF EXISTS (SELECT FROM instaid._descendants(part.relation) AS h
+        IF EXISTS (SELECT FROM instaid._descendants(part.relid) AS h
                    WHERE pg_get_userbyid(h.owner) <> current_user) THEN
             RAISE serialization_failure USING
                 MESSAGE = format('table %s has changed its owner meanwhile', part.relation),
@@ -53,8 +43,7 @@ BEGIN
         END IF;
     END LOOP;
     IF left_out <> '{}' THEN
-        RAISE WARNING 'tables of other owners have IDs of schema %',
-            (SELECT quote_ident(n.nspname) FROM pg_namespace AS n WHERE n.oid = schema) USING
+        RAISE WARNING 'tables of other owners have IDs of schema %', quote_ident(schema_name) USING
             DETAIL = format('Their rows are not read: %s.', array_to_string(left_out, ', ')),
             HINT = 'If their largest ID is ahead of the clock, pass it to instaid.advance_past().';
     END IF;
@@ -163,13 +152,14 @@ BEGIN
             MESSAGE = format('shard %I is frozen', schema_name),
             HINT = format('First: SELECT instaid.thaw_shard(%L);', schema_name);
     END IF;
-    taken := instaid_adopt._lock_tables_of(shard.schema, copies);
+    taken := instaid_adopt._lock_tables_of(
+        schema_name, instaid_adopt._columns_of(shard.schema, copies));
     PERFORM instaid_adopt._check_clock(schema_name, shard.epoch, taken.largest, taken.place);
     FOREACH function IN ARRAY copies LOOP
-        -- one that takes values of the sequence of this shard belongs to it
-        CONTINUE WHEN function = next_id
-                      OR shard.sequence = ANY (instaid_adopt._sequences_of(function));
+        CONTINUE WHEN function = next_id;
         seen := instaid_adopt._try_copy(function);
+        -- one that takes values of the sequence of this shard belongs to it
+        CONTINUE WHEN seen.sequence = shard.sequence;
         layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, NULL);
         IF (layout.shard_id, layout.epoch) <> (shard.shard_id, shard.epoch) THEN
             RAISE invalid_parameter_value USING
@@ -219,12 +209,15 @@ CREATE FUNCTION instaid_adopt._adopt(schema_name text, copies oid[],
                                      renumber boolean)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET row_security = off
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+    SET standard_conforming_strings = on SET quote_all_identifiers = off
+    -- to plan or compile each statement for each schema takes twice as long as to run them
+    SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     next_id oid := instaid._find_function(schema_name, 'next_id', '');
     -- a next_id() that is no copy can call one of them
     functions CONSTANT oid[] := array_remove(next_id || array_remove(copies, next_id), NULL);
     main record;
+    columns jsonb;
     taken record;
     function oid;
     seen record;
@@ -245,7 +238,8 @@ BEGIN
     PERFORM instaid._check_read_committed('adopt_shard');
     PERFORM instaid._check_owner(p.proowner, 'function', instaid._signature(p.oid))
     FROM pg_proc AS p WHERE p.oid = ANY (functions);
-    IF copies <> '{}' AND EXISTS (SELECT FROM instaid._find_shard(schema_name)) THEN
+    IF (instaid._find_conflict(schema_name, -1)).routine <> functions[1] AND copies <> '{}'
+       AND EXISTS (SELECT FROM instaid._find_shard(schema_name)) THEN
         SELECT a.* INTO shard_id, epoch
         FROM instaid_adopt._adopt_again(schema_name, copies, shard_id, epoch) AS a;
         RETURN;
@@ -284,7 +278,8 @@ BEGIN
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
     -- The tables' shards are locked, too, where they are visible.
     PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
-    taken := instaid_adopt._lock_tables_of(main.schema, functions);
+    columns := instaid_adopt._columns_of(main.schema, functions);
+    taken := instaid_adopt._lock_tables_of(schema_name, columns);
     -- while this waited, another session can have adopted the schema, or its owner changed it
     PERFORM instaid._check_new_shard(schema_name, NULL, NULL, COALESCE(next_id, functions[1]));
     IF (SELECT count(*) FROM pg_proc AS p WHERE p.oid = ANY (functions) AND p.proowner = main.owner
@@ -304,8 +299,9 @@ BEGIN
          JOIN pg_attribute AS t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
          JOIN pg_class AS c ON c.oid = a.adrelid
     WHERE p.oid = ANY (functions) AND p.pronargs > 0
-      AND instaid._can_trust(main.owner, c.relowner)
-      AND a.adbin::text ~ format(':funcid %s [^({]*:args [(]', p.oid) LIMIT 1;
+      -- not for each table of the database
+      AND CASE WHEN a.adbin::text ~ format(':funcid %s [^({]*:args [(]', p.oid)
+               THEN instaid._can_trust(main.owner, c.relowner) END LIMIT 1;
     IF FOUND THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('the default of column %s passes an argument to %s', part.name,
@@ -339,7 +335,7 @@ BEGIN
             HAVING bool_or(s <> named))), '');
     END LOOP;
     epoch := first_epoch;
-    rows := instaid_adopt._look_at_rows(main.schema, functions, epoch);
+    rows := instaid_adopt._look_at_rows(columns, epoch);
     -- clients' rows count only where no others are
     IF rows.filled_by = 'trigger' OR taken.shard_ids = '{}' THEN
         taken.shard_ids := taken.shard_ids || rows.shard_ids;
@@ -548,7 +544,8 @@ BEGIN
             DETAIL = 'A dry run rolls back each schema, and has tried the other one before.';
     END IF;
     shard_ids := shard_ids || shard.shard_id;
-    adopted := format('schema %I is shard %s, epoch %s', schema_name, shard.shard_id,
+    adopted := format('schema %I %s shard %s, epoch %s', schema_name,
+                      CASE WHEN dry_run THEN 'can be' ELSE 'is' END, shard.shard_id,
                       to_char(shard.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS"+00"'));
     IF dry_run THEN
         RAISE SQLSTATE 'ID001';
@@ -589,7 +586,6 @@ DECLARE
     result pg_catalog.record;
     shard_ids pg_catalog.int4[] := '{}'::pg_catalog.int4[];
     problems pg_catalog.text[] := '{}'::pg_catalog.text[];
-    adopted pg_catalog.text[] := '{}'::pg_catalog.text[];
 BEGIN
     PERFORM instaid_adopt._check_version();
     PERFORM instaid._check_no_nulls('adopt_shards', pg_catalog.json_build_object(
@@ -607,15 +603,7 @@ BEGIN
         IF result.adopted IS NULL THEN
             problems := pg_catalog.array_append(problems, result.problem);
         ELSE
-            adopted := pg_catalog.array_append(adopted, result.adopted);
-        END IF;
-        IF pg_catalog.cardinality(adopted) OPERATOR(pg_catalog.=) 100
-           OR i OPERATOR(pg_catalog.=) last AND adopted OPERATOR(pg_catalog.<>) '{}' THEN
-            RAISE NOTICE '% of % schemas %',
-                i OPERATOR(pg_catalog.-) pg_catalog.cardinality(problems), last,
-                CASE WHEN dry_run THEN 'can be adopted' ELSE 'are shards now' END
-                USING DETAIL = pg_catalog.array_to_string(adopted, E'\n');
-            adopted := '{}';
+            RAISE NOTICE '%', result.adopted;
         END IF;
     END LOOP;
     IF problems OPERATOR(pg_catalog.<>) '{}' THEN

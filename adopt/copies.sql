@@ -119,10 +119,11 @@ BEGIN
     PERFORM instaid._check_owner(p.proowner, 'function', instaid._signature(p.oid))
     FROM pg_proc AS p WHERE p.oid = function;
     -- A SECURITY DEFINER function can be the caller.  Temporary tables are found by any path.
-    IF EXISTS (SELECT FROM pg_class AS c WHERE c.relnamespace = pg_my_temp_schema()
-                                           AND pg_get_userbyid(c.relowner) <> current_user)
-       OR EXISTS (SELECT FROM pg_type AS t WHERE t.typnamespace = pg_my_temp_schema()
-                                             AND pg_get_userbyid(t.typowner) <> current_user) THEN
+    IF pg_my_temp_schema() > 0 AND (
+           EXISTS (SELECT FROM pg_class AS c WHERE c.relnamespace = pg_my_temp_schema()
+                                               AND pg_get_userbyid(c.relowner) <> current_user)
+           OR EXISTS (SELECT FROM pg_type AS t WHERE t.typnamespace = pg_my_temp_schema()
+                                            AND pg_get_userbyid(t.typowner) <> current_user)) THEN
         RAISE insufficient_privilege USING
             MESSAGE = 'another role has temporary objects in this session',
             DETAIL = format('%s could use them.', instaid._signature(function)),
@@ -181,17 +182,6 @@ BEGIN
     END LOOP;
 END $$;
 
--- Call a copy, and return the sequences that this took values of.
-CREATE FUNCTION instaid_adopt._sequences_of(function oid, OUT sequences oid[])
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    used CONSTANT oid[] := instaid_adopt._used_sequences();
-BEGIN
-    PERFORM instaid_adopt._call_copy(function);
-    sequences := ARRAY(SELECT s FROM unnest(instaid_adopt._used_sequences()) AS s
-                       WHERE s <> ALL (used));
-END $$;
-
 -- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
 -- one that the first call locked and the second moved, whatever names it, or else one that was in
 -- use before.  nextval() keeps its lock until the transaction ends.
@@ -204,8 +194,7 @@ DECLARE
     first bigint[];
 BEGIN
     -- its text can mean the time zone of its callers
-    PERFORM set_config('timezone', s.reset_val, true) FROM pg_settings AS s
-    WHERE s.name = 'TimeZone';
+    SET LOCAL timezone TO DEFAULT;
     ids[1] := instaid_adopt._call_copy(function)::bigint;
     made_at := clock_timestamp();
     used := COALESCE((SELECT array_agg(s) FROM unnest(instaid_adopt._used_sequences()) AS s
@@ -237,11 +226,12 @@ BEGIN
     BEGIN
         -- Citus refuses to alter a sequence that it knows
         PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
+        -- what follows is rolled back with it
+        EXECUTE format('ALTER SEQUENCE %s RESTART', sequence);
         FOR n IN 0 .. 1 LOOP
-            EXECUTE (SELECT format('ALTER SEQUENCE %s RESTART %s', sequence,
-                GREATEST(q.seqmin, LEAST(q.seqmax, instaid.make_id(
-                    instaid.default_epoch() + interval '2 ms', n * instaid._max_shard_id(), 0))))
-            FROM pg_sequence AS q WHERE q.seqrelid = sequence);
+            PERFORM setval(sequence, GREATEST(q.seqmin, LEAST(q.seqmax, instaid.make_id(
+                instaid.default_epoch() + interval '2 ms', n * instaid._max_shard_id(), 0))), false)
+            FROM pg_sequence AS q WHERE q.seqrelid = sequence;
             ids := ids || instaid_adopt._call_copy(function)::bigint;
         END LOOP;
         RAISE SQLSTATE 'ID001';
@@ -271,7 +261,6 @@ CREATE FUNCTION instaid_adopt._text_epochs(function oid) RETURNS timestamptz[]
     LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' AS $$
 DECLARE
-    zone CONSTANT text := (SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'TimeZone');
     source CONSTANT text := pg_get_functiondef(function);
     epochs timestamptz[] := ARRAY(
         SELECT to_timestamp((m.literal[1]::numeric / u.unit)::double precision)
@@ -285,7 +274,8 @@ BEGIN
     LOOP
         BEGIN
             -- a timestamp, or a timestamptz in the time zone of its callers
-            epochs := epochs || literal::timestamptz || (literal::timestamp AT TIME ZONE zone);
+            epochs := epochs || literal::timestamptz || (literal::timestamp AT TIME ZONE (
+                SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'TimeZone'));
         EXCEPTION WHEN data_exception THEN
             CONTINUE;
         END;

@@ -72,8 +72,8 @@ BEGIN
                  UNION ALL
                  SELECT o.oid FROM own AS o
                  -- what is cheap, first
-                 WHERE strpos(lower(o.text), lower(f.proname)) > 0
-                   AND (o.schema = n.oid OR n.nspname = 'public' OR strpos(o.text, n.nspname) > 0)
+                 WHERE (o.schema = n.oid OR n.nspname = 'public' OR strpos(o.text, n.nspname) > 0)
+                   AND strpos(lower(o.text), lower(f.proname)) > 0
                    AND o.text ~* CASE
                        WHEN o.schema = n.oid OR n.nspname = 'public'
                        THEN format('(?:%s"?\s*\.\s*"?|(?<![\w.$"])"?)%s"?\s*\(', r.schema, r.name)
@@ -85,13 +85,12 @@ BEGIN
 END $$;
 
 -- The columns that hold IDs of these functions: as their default or that of their domain says, or
--- without one, if they are unique, and a trigger or else clients can fill them.
-CREATE FUNCTION instaid_adopt._columns_of(
-    schema oid, functions oid[], OUT relid oid, OUT attnum smallint, OUT filled_by text)
-    RETURNS SETOF record
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+-- without one, if they are unique, and a trigger or else clients can fill them; these come last.
+CREATE FUNCTION instaid_adopt._columns_of(schema oid, functions oid[]) RETURNS jsonb
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
-    RETURN QUERY
+    RETURN (
     WITH used AS MATERIALIZED (
         SELECT d.classid, d.objid
         FROM (SELECT f FROM unnest(functions) AS f
@@ -109,33 +108,50 @@ BEGIN
     by_trigger AS (
         SELECT t.tgrelid FROM used AS u JOIN pg_trigger AS t ON t.oid = u.objid
         WHERE u.classid = 'pg_trigger'::regclass AND t.tgparentid = 0)
-    SELECT b.adrelid, b.adnum, 'default' FROM by_default AS b
-    UNION ALL
-    SELECT DISTINCT c.oid, a.attnum, CASE WHEN c.oid IN (SELECT t.tgrelid FROM by_trigger AS t)
-                                          THEN 'trigger' ELSE 'clients' END
-    FROM pg_class AS c JOIN pg_index AS x ON x.indrelid = c.oid
-         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
-    WHERE (c.relnamespace = schema OR c.oid IN (SELECT t.tgrelid FROM by_trigger AS t))
-      AND pg_get_userbyid(c.relowner) = current_user AND c.relkind IN ('r', 'p')
-      -- to read a child runs code of its owner
-      AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h WHERE h.owner <> c.relowner)
-      AND instaid._can_name(c.relnamespace)
-      AND c.relpersistence <> 't' AND NOT c.relispartition AND NOT c.relforcerowsecurity
-      AND x.indisunique AND x.indisvalid AND x.indnkeyatts = 1 AND x.indpred IS NULL
-      AND a.atttypid IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'))
-      AND NOT a.atthasdef AND a.attidentity = ''
-      AND (c.oid, a.attnum) NOT IN (SELECT b.adrelid, b.adnum FROM by_default AS b)
-      -- it has the IDs of another table
-      AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'f'
-                                                       AND a.attnum = ANY (k.conkey));
+    SELECT COALESCE(jsonb_agg(jsonb_build_object(
+               'relid', k.relid, 'relation', c.oid::regclass, 'attname', t.attname,
+               'filled_by', k.filled_by,
+               -- a domain has the output function of its base type
+               'has_ids', c.relkind <> 'v' AND y.typoutput IN (
+                   'int8out'::regproc, COALESCE(to_regproc('instaid.id_out'), 'int8out')),
+               -- to read a child runs code of its owner
+               'is_ours', pg_get_userbyid(c.relowner) = current_user
+                          AND instaid._can_name(c.relnamespace)
+                          AND NOT EXISTS (SELECT FROM instaid._descendants(c.oid) AS h
+                                          WHERE h.owner <> c.relowner))
+               ORDER BY k.filled_by DESC, k.relid, k.attnum), '[]')
+    FROM (SELECT b.adrelid, b.adnum, 'default' FROM by_default AS b
+          UNION ALL
+          SELECT c.oid, a.attnum, CASE WHEN c.oid IN (SELECT t.tgrelid FROM by_trigger AS t)
+                                       THEN 'trigger' ELSE 'clients' END
+          FROM pg_class AS c JOIN pg_index AS x ON x.indrelid = c.oid
+               JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
+          WHERE c.oid IN (SELECT t.tgrelid FROM by_trigger AS t
+                          UNION SELECT d.objid FROM pg_depend AS d
+                          WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = schema
+                            AND d.classid = 'pg_class'::regclass)
+            AND pg_get_userbyid(c.relowner) = current_user AND c.relkind IN ('r', 'p')
+            AND NOT c.relispartition AND NOT c.relforcerowsecurity
+            AND x.indisunique AND x.indisvalid AND x.indnkeyatts = 1 AND x.indpred IS NULL
+            AND a.atttypid IN ('bigint'::regtype, COALESCE(to_regtype('instaid.id'), 'bigint'))
+            AND NOT a.atthasdef AND a.attidentity = ''
+            AND (c.oid, a.attnum) NOT IN (SELECT b.adrelid, b.adnum FROM by_default AS b)
+            -- it has the IDs of another table
+            AND NOT EXISTS (SELECT FROM pg_constraint AS f WHERE f.conrelid = c.oid
+                            AND f.contype = 'f' AND a.attnum = ANY (f.conkey)))
+         AS k (relid, attnum, filled_by)
+         JOIN pg_class AS c ON c.oid = k.relid
+         JOIN pg_attribute AS t ON t.attrelid = k.relid AND t.attnum = k.attnum
+         JOIN pg_type AS y ON y.oid = t.atttypid
+    WHERE c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't');
 END $$;
 
 -- The largest ID, and the shard IDs of the newest rows, in columns that triggers fill; if there
 -- are none, in those that clients fill, which can hold other numbers, too: only if the rows of a
 -- column name one shard.  Without an epoch, whatever the time of the IDs is.
 CREATE FUNCTION instaid_adopt._look_at_rows(
-    schema oid, functions oid[], epoch timestamptz, OUT largest bigint, OUT place text,
-    OUT shard_ids integer[], OUT filled_by text)
+    columns jsonb, epoch timestamptz, OUT largest bigint, OUT place text, OUT shard_ids integer[],
+    OUT filled_by text)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET row_security = off AS $$
 DECLARE
@@ -145,10 +161,9 @@ DECLARE
 BEGIN
     shard_ids := '{}';
     FOR part IN
-        SELECT c.relid::regclass AS relation, a.attname, c.filled_by
-        FROM instaid_adopt._columns_of(schema, functions) AS c
-             JOIN pg_attribute AS a ON a.attrelid = c.relid AND a.attnum = c.attnum
-        WHERE c.filled_by <> 'default' ORDER BY c.filled_by DESC, c.relid
+        SELECT k.* FROM jsonb_to_recordset(columns)
+                        AS k (relation text, attname text, filled_by text, is_ours boolean)
+        WHERE k.filled_by <> 'default' AND k.is_ours
     LOOP
         EXIT WHEN filled_by <> part.filled_by;
         EXECUTE format('SELECT max(r.id), array_agg(DISTINCT instaid.extract_shard_id(r.id))'

@@ -77,6 +77,7 @@ CREATE FUNCTION instaid_adopt.replace_copy(
 DECLARE
     main record;
     shard record;
+    columns jsonb;
     taken record;
     rows record;
     known record;
@@ -106,7 +107,8 @@ BEGIN
     END IF;
     PERFORM instaid._check_owner(main.owner, 'function', copy::text);
     PERFORM instaid._check_ruler(main.nspname, copy);
-    taken := instaid_adopt._lock_tables_of(main.schema, ARRAY[copy]);
+    columns := instaid_adopt._columns_of(main.schema, ARRAY[copy]);
+    taken := instaid_adopt._lock_tables_of(main.nspname, columns);
     SELECT s.*, p.proowner::regrole AS owner INTO shard
     FROM instaid._find_shard(main.nspname) AS s JOIN pg_proc AS p ON p.oid = s.declaration;
     -- next_id() would call itself
@@ -169,7 +171,7 @@ BEGIN
             HINT = 'A schema is one shard. Pass no other number or epoch, and give the function,'
                    ' and next_id(), to the owner of the shard.';
     END IF;
-    rows := instaid_adopt._look_at_rows(main.schema, ARRAY[copy], shard.epoch);
+    rows := instaid_adopt._look_at_rows(columns, shard.epoch);
     IF rows.filled_by = 'clients' AND (main.is_callable OR taken.largest IS NOT NULL) THEN
         rows.largest := NULL;
         rows.shard_ids := '{}'::integer[];
@@ -234,10 +236,10 @@ BEGIN
     -- on its sequence.  If it cannot be called, this can be each of the schema.
     SELECT string_agg(g.command, '; ' ORDER BY g.command) INTO grants
     FROM (SELECT m
-          FROM (SELECT DISTINCT c.relid
-                FROM instaid_adopt._columns_of(main.schema, ARRAY[copy]) AS c
+          FROM (SELECT DISTINCT t.oid
+                FROM jsonb_to_recordset(columns) AS c (relid oid, filled_by text)
                      JOIN pg_class AS t ON t.oid = c.relid AND t.relowner = main.owner
-                WHERE c.filled_by <> 'clients') AS t
+                WHERE c.filled_by <> 'clients') AS t (relid)
                CROSS JOIN LATERAL instaid_adopt._missing_grants(
                    t.relid, main.nspname, shard.sequence) AS m
           UNION

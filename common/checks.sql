@@ -61,41 +61,51 @@ END $$;
 -- its name alone, as for regprocedure, would read the next_id() of thousands of schemas.
 CREATE OR REPLACE FUNCTION instaid._find_function(schema_name text, function_name name,
                                        argument_types oidvector) RETURNS oid
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN (SELECT p.oid FROM pg_proc AS p
             WHERE p.proname = function_name AND p.proargtypes = argument_types AND p.pronamespace
                   = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = schema_name));
+END $$;
 
 -- The signature of a function, as regprocedure shows it to all who do not have its schema in their
 -- search_path.  To show a regprocedure reads all functions of the name, as above.
 CREATE OR REPLACE FUNCTION instaid._signature(function oid) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN (SELECT format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes))
             FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
             WHERE p.oid = function);
+END $$;
 
 -- The role of an owner.  That of pg_database_owner, which nobody can log in as, is its member.
 CREATE OR REPLACE FUNCTION instaid._ruler(owner oid) RETURNS regrole
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN (SELECT CASE pg_get_userbyid(owner) WHEN 'pg_database_owner' THEN d.datdba
                                                ELSE owner END
             FROM pg_database AS d WHERE d.datname = current_database());
+END $$;
 
 -- Whether a role can rely on what another one owns and could replace: that one is a superuser, has
 -- its rights already, or owns instaid.
 CREATE OR REPLACE FUNCTION instaid._can_trust(role oid, owner oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN (SELECT pg_has_role(r, role, 'USAGE') OR r = i.nspowner
             FROM pg_namespace AS i CROSS JOIN instaid._ruler(owner) AS r
             WHERE i.nspname = 'instaid');
+END $$;
 
 -- Whether the caller may name objects in a schema: its owner can put other objects in their place,
 -- which matters to superusers, and to others as much as with each statement of theirs.
 CREATE OR REPLACE FUNCTION instaid._can_name(schema oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN (SELECT NOT r.rolsuper OR instaid._can_trust(r.oid, n.nspowner)
             FROM pg_namespace AS n JOIN pg_roles AS r ON r.rolname = current_user
             WHERE n.oid = schema);
+END $$;
 
 -- The roles that default privileges can give rights on new objects of the caller.
 CREATE OR REPLACE FUNCTION instaid._default_grantees() RETURNS text

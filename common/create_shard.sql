@@ -136,8 +136,9 @@ BEGIN
             HINT = format('Rename it: ALTER ROUTINE %s RENAME TO old_%s; defaults follow it.',
                           other.name, other.proname)
                    || CASE WHEN other.can_be_adopted
-                           THEN format(' Or replace it: SELECT instaid_adopt.adopt_shard(%L);',
-                                       schema_name) ELSE '' END;
+                           -- any role could have made a schema instaid_adopt
+                           THEN ' Or let adopt_shard() of the extension instaid_adopt replace it.'
+                           ELSE '' END;
     END IF;
     IF shard_id IS NULL THEN
         RETURN;

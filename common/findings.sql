@@ -8,7 +8,20 @@
 
 -- Copies of the published function, shards, and roles that could plant functions
 CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
-    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s)
+    WITH shard AS MATERIALIZED (SELECT s.* FROM instaid._audited_shards AS s),
+    copy AS MATERIALIZED (SELECT c.* FROM instaid._copies() AS c),
+    -- the shard IDs of columns whose default is a copy, if ANALYZE has noted one that is free
+    used (object, shard_id) AS (
+        SELECT c.object, min(i.shard_id)
+        FROM copy AS c JOIN pg_stats AS t
+                  ON format('%I.%I.%I', t.schemaname, t.tablename, t.attname) = c.object
+             CROSS JOIN LATERAL unnest(t.histogram_bounds::text::text[]) AS h (id)
+             CROSS JOIN LATERAL (SELECT CASE WHEN h.id ~ '^\d{16,19}$'
+                                             THEN div(h.id::numeric, 1024) % 8192 END)
+                                AS i (shard_id)
+        WHERE c.classid = 'pg_attrdef'::regclass GROUP BY c.object
+        HAVING min(i.shard_id) = max(i.shard_id) AND count(*) >= 10
+           AND min(i.shard_id) NOT IN (SELECT s.shard_id FROM shard AS s))
     -- Two sessions can get the same nextval() and the same time.  A clock that is set back repeats
     -- IDs, too.
     SELECT 'copy', 'error', c.object, 'copy of the published function: its IDs repeat',
@@ -18,7 +31,9 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                 THEN concat(c.before,
                             CASE WHEN NOT c.is_shard
                                  THEN format('SELECT instaid.create_shard(%L, %s, sequence_name =>'
-                                             ' ''shard_id_seq''); ', n.nspname, c.free) END,
+                                             ' ''shard_id_seq''); ', n.nspname, COALESCE(
+                                u.shard_id::text, format('%s /* a number that is free on all your'
+                                                         ' servers */', c.free))) END,
                             format('SELECT * FROM instaid_adopt.adopt_column(%L, %L); -- As the'
                                    ' owner of the schema.', d.table_name,
                                    (parse_ident(d.column_name))[1]))
@@ -31,7 +46,7 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                         AND p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype,
                                                  'regclass'::regtype)
                 THEN '-- Write it anew, under another name if it is next_id(), so that it calls'
-                     ' next_id() of a shard.'
+                     ' next_id() of a shard, whose IDs do not contain its arguments.'
                 -- beside next_id() of the SQL edition, which has an argument with a default
                 WHEN c.is_shard AND p.proname = 'next_id' AND p.pronargs = 0 AND EXISTS (
                          SELECT FROM pg_proc AS o
@@ -64,16 +79,17 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                      || ' -- If the function has %%, write % first.' END
     -- a number of its own for each schema, from the largest one down
     FROM (SELECT c.*, c.schema IN (SELECT s.schema FROM shard AS s) AS is_shard,
-                 instaid._as_role(c.owner) || instaid._before_adopting() AS before,
+                 instaid._as_role(c.owner) AS before,
                  (SELECT array_agg(n ORDER BY n DESC)
                   FROM generate_series(0, instaid._max_shard_id()) AS n
                   WHERE n NOT IN (SELECT s.shard_id FROM shard AS s))[
                      dense_rank() OVER (ORDER BY c.schema)] AS free
-          FROM instaid._copies() AS c) AS c
+          FROM copy AS c) AS c
          JOIN pg_namespace AS n ON n.oid = c.schema
          LEFT JOIN pg_proc AS p ON c.classid = 'pg_proc'::regclass AND p.oid = c.objid
          LEFT JOIN pg_proc AS f ON f.oid = instaid._find_function(n.nspname, 'next_id', '')
          LEFT JOIN instaid._defaults AS d ON c.classid = 'pg_attrdef'::regclass AND d.oid = c.objid
+         LEFT JOIN used AS u ON d.name = u.object
     UNION ALL
     SELECT 'unread_functions', 'warning', quote_ident(pg_get_userbyid(u.owner)),
            'has so much text in functions that not all of it was searched for copies of the'
@@ -226,7 +242,7 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     SELECT 'foreign_default', 'error', i.name,
            concat(format('its default uses the shard in schema %I', n.nspname),
                   '; CHECK ' || k.names || ' reads the shard ID and can refuse another'),
-           concat(instaid._as_role(i.owner), k.drops, instaid._before_adopting(),
+           concat(instaid._as_role(i.owner), k.drops,
                   format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);', i.table_name,
                          (parse_ident(i.column_name))[1]))
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
@@ -246,9 +262,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
     UNION ALL
     SELECT 'ticks', 'error', d.name,
            'its default takes values of a shard''s sequence, which are not IDs',
-           format('%s%sSELECT * FROM instaid_adopt.adopt_column(%L, %L);',
-                  instaid._as_role(d.owner), instaid._before_adopting(), d.table_name,
-                  (parse_ident(d.column_name))[1])
+           format('%sSELECT * FROM instaid_adopt.adopt_column(%L, %L);', instaid._as_role(d.owner),
+                  d.table_name, (parse_ident(d.column_name))[1])
     FROM shard AS s JOIN pg_depend AS p ON p.refclassid = 'pg_class'::regclass
                                        AND p.refobjid = s.sequence
                                        AND p.classid = 'pg_attrdef'::regclass
@@ -324,9 +339,9 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
            format('has IDs of shard %s, which this database does not have, in columns without'
                   ' default: %s', v.shard_id,
                   string_agg(DISTINCT format('%I.%I', b.table_name, b.column_name), ', ')),
-           format('%s%sSELECT instaid.create_shard(%L, %s); %s -- If their shard was dropped.'
-                  ' Pass the epoch that it had, if it is not the default.',
-                  instaid._as_role(b.owner), instaid._before_adopting(), b.schema_name, v.shard_id,
+           format('%sSELECT instaid.create_shard(%L, %s); %s -- If their shard was dropped. Pass'
+                  ' the epoch that it had, if it is not the default.',
+                  instaid._as_role(b.owner), b.schema_name, v.shard_id,
                   string_agg(DISTINCT format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);',
                                              format('%I.%I', b.schema_name, b.table_name),
                                              b.column_name), ' '))
@@ -414,9 +429,13 @@ BEGIN ATOMIC
                ELSE f.cure END
     FROM (SELECT f.*, count(*) OVER w, row_number() OVER o AS place,
                  min(f.cure) OVER w <> max(f.cure) OVER w AS has_cures
-          FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
-                UNION TABLE instaid._sequence_findings
-                UNION TABLE instaid._edition_findings) AS f
+          FROM (SELECT a.code, a.severity, a.object, a.problem,
+                       CASE WHEN strpos(a.cure, 'instaid_adopt.') > 0
+                            THEN COALESCE(instaid._before_adopting(), a.cure) ELSE a.cure END
+                FROM (TABLE instaid._shard_findings UNION TABLE instaid._column_findings
+                      UNION TABLE instaid._sequence_findings
+                      UNION TABLE instaid._edition_findings) AS a)
+               AS f (code, severity, object, problem, cure)
           WINDOW w AS (PARTITION BY f.code, f.severity, f.problem),
                  o AS (w ORDER BY f.object COLLATE "C", f.cure COLLATE "C")) AS f
     WHERE f.count <= 20 OR f.place = 1

@@ -22,14 +22,14 @@ END $$;
 
 -- A table, its partitions and its children, at all levels, and their owners.
 CREATE OR REPLACE FUNCTION instaid._descendants(relation oid, OUT relid oid, OUT owner regrole)
-    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
+    RETURNS SETOF record LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
     WITH RECURSIVE descendant (relid) AS (
         SELECT relation
         UNION SELECT i.inhrelid FROM descendant AS d, pg_inherits AS i WHERE i.inhparent = d.relid)
-    SELECT d.relid, c.relowner
-    FROM descendant AS d JOIN pg_class AS c ON c.oid = d.relid ORDER BY d.relid;
+    -- not by a join, which can read all of pg_class
+    SELECT d.relid, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = d.relid)
+    FROM descendant AS d ORDER BY d.relid;
 END;
 
 -- Tables with other partitions give no rows.  Without their OID, pg_get_expr() takes no lock.

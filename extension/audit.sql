@@ -57,12 +57,12 @@ CREATE FUNCTION instaid._own_sequence(schema_name text, shard_id integer, epoch 
                                             WHERE i.nspname = schema_name)
             WHERE c.oid = sequence AND c.relkind = 'S' AND n.nspname <> schema_name);
 
--- What comes before a call of instaid_adopt, if it is missing
+-- What comes before a cure that calls instaid_adopt; null if that is there.  Any role could have
+-- made a schema of this name, whose functions the cure would call.
 CREATE FUNCTION instaid._before_adopting() RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-    -- any role could create the schema
     RETURN CASE WHEN NOT EXISTS (SELECT FROM pg_extension AS e WHERE e.extname = 'instaid_adopt')
-                THEN 'CREATE EXTENSION IF NOT EXISTS instaid_adopt; ' ELSE '' END;
+                THEN 'CREATE EXTENSION instaid_adopt; -- Then audit() has another cure.' END;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard
 CREATE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)

@@ -1,76 +1,110 @@
-/* A move: what it is called, and what each part of the program does for it. */
+/* A move, and what the parts of the program do for it. */
 #ifndef MOVE_H
 #define MOVE_H
 
-#include "servers.h"
+#include <signal.h>
 
-/* the test of 040_move.pl compiles it with a function that can kill */
+#include "server.h"
+#include "state.h"
+
+/* exit statuses, which --help describes */
+enum
+{
+	DONE, FAILED, USAGE, DISCONNECTED, BUSY, IN_THE_WAY, DIFFERENT, BROKEN, NOT_NOW, HOOK_FAILED
+};
+
+typedef struct Options
+{
+	double		max_wait;
+	double		max_stop;
+	const char *hook;
+	const char *trusted;		/* an array of roles, or null */
+	bool		one_way;
+	bool		by_dump;
+	bool		full_identity;	/* for tables without a replica identity */
+	bool		compares;		/* the rows after the switch */
+	bool		reverse;
+	bool		json;
+} Options;
+
+struct Move
+{
+	Options		options;
+	Server	   *source;
+	Server	   *target;
+	char	   *name;			/* of the publications, the subscriptions and the schemas that refuse writes */
+	char	   *shards;			/* arrays */
+	char	   *frozen;			/* those that were frozen before */
+	char	   *full;			/* tables with REPLICA IDENTITY FULL for the time of the move, behind what they had */
+	char	   *shown;
+	Evidence	seen;
+	MoveState	state;
+	bool		has_snapshots;	/* of the switch */
+	bool		may_be_told;	/* --on-switch, that the shards are switched: a killed run may have */
+	int			findings;		/* of the check, and those that are in the way */
+	int			errors;
+
+	/* what has gone wrong */
+	const char *what;
+	const char *why;
+	const char *next;
+};
+
+/* set by a signal while writes are refused */
+extern volatile sig_atomic_t interrupted;
+
+/* the tests compile the program with a function that can kill it */
 #ifdef INSTAID_MOVE_STEP
 extern void INSTAID_MOVE_STEP(const char *name);
-#define step(name) INSTAID_MOVE_STEP(name)
+#define kill_point(name) INSTAID_MOVE_STEP(name)
 #else
-#define step(name) ((void) 0)
+#define kill_point(name) ((void) 0)
 #endif
 
-/* the two sides, whose connections --reverse exchanges */
-extern Side *const from;
-extern Side *const to;
+/* main.c */
+extern int	fail(Move *m, int status, const char *what, const char *why, const char *next);
+extern int	settled(Move *m, const char *what);
+extern const char *busy_session(Move *m, Server *s, const char *number);
+extern void show_status(Move *m);
 
-/* options */
-extern bool one_way,
-			by_dump,
-			verify_rows,
-			reverse;
-extern double max_wait,
-			max_stop;
-extern const char *hook;
-extern char *trusted;			/* an array of roles, or null */
+/* evidence.c */
+extern bool read_evidence(Move *m);
+extern char *mark(Move *m, Server *from, Server *to, Mark mark, bool one_way);
 
-/* the move at work: what its publications and subscriptions are called, and its shards */
-extern char *name,
-		   *shards,
-		   *frozen,				/* those that were frozen before the move */
-		   *shown;
+/* steps.c */
+extern bool patiently(Move *m, Server *s, const Query *query, const char *shards);
+extern bool has_confirmed(Move *m, Server *from, double until);
+extern int	follow(Move *m, double until, bool *has_changed);
+extern int	set_connection(Move *m);
+extern int	unreachable(Move *m, Server *s, Server *other, const char *what);
+extern char *worker_message(Move *m, Server *s);
+extern const char *reach_option(Move *m, Server *s);
 
-/* instaid-move.c: the states */
-extern char *mark(Side *f, Side *t, const char *state, bool is_one_way);
-extern void set(char **variable, const char *text);
-extern void look_at(Side *side);
-extern void look(void);
-extern bool is_state(Side *side, const char *state);
-extern bool is_moved(Side *side);
+/* stop.c */
+extern int	switch_over(Move *m);
+
+/* dump.c */
+extern int	rehearse(Move *m);
+extern int	copy_shards(Move *m);
 
 /* definitions.c */
-extern bool are_unchanged(void);
-extern int	compare_definitions(void);
-extern char *unreachable(Side *side, Side *other);
-extern bool can_reach(Side *side, Side *other);
-extern void check(void);
-extern bool restore(const char *section);
-extern bool drop_copy(Side *side);
-extern void rehearse(void);
-extern void define(void);
+extern int	restore(Move *m, const char *section);
+extern int	make_shards(Move *m);
+extern int	compare_definitions(Move *m);
+extern int	compare_arrived(Move *m);
+extern bool are_unchanged(Move *m);
+extern bool drop_copy(Move *m);
 
-/* replication.c */
-extern char *publication(Side *f, Side *t, const char *state, bool is_one_way);
-extern void drop_publication(Side *side);
-extern void create_slot(Side *side);
-extern void set_connection(void);
-extern char *worker_message(Side *side);
-extern void follow(double until);
-extern void drop_slots(Side *slots, Side *sub);
-extern void detach(Side *sub);
-extern void drop_way_back(Side *f, Side *t);
-extern void prepare_way_back(void);
-extern bool wait_for_copy(Side *f, double until);
+/* rows.c */
+extern char **differences(PGresult *source, PGresult *target);
+extern int	print_lines(char **lines, int at_most);
+extern int	compare_rows(Move *m, PGconn *of_source, PGconn *of_target, bool is_quiet);
+extern char *positions(Move *m);
 
-/* switch.c */
-extern volatile sig_atomic_t interrupted;
-extern void run_patiently(Side *side, const char *sql, const char *what);
-extern void take_back(void);
-extern void open_readers(void);
-extern int	verify(PGconn *of_source, PGconn *of_target, bool is_quiet);
-extern void switch_over(void);
-extern void clean_up(void);
+/* check.c */
+extern int	check(Move *m);
+extern int	show_findings(Move *m, PGresult *found);
+extern bool reaches(Server *s, Server *other);
+extern void print_json(const char *text);
 
 #endif

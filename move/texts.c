@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "servers.h"
+#include "server.h"
 #include "texts.h"
 
 typedef struct Token

@@ -61,14 +61,15 @@ CREATE OR REPLACE FUNCTION instaid._own_sequence(schema_name text, shard_id inte
     LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     RETURN NULL::text;
 
--- What comes before a call of instaid_adopt, if it is missing
+-- What comes before a cure that calls instaid_adopt; null if that is there.  Any role could have
+-- made a schema of this name, whose functions the cure would call.
 CREATE OR REPLACE FUNCTION instaid._before_adopting() RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-    -- any role could create the schema
     RETURN CASE WHEN NOT EXISTS (SELECT FROM pg_namespace AS a JOIN pg_namespace AS n
                                              ON n.nspowner = a.nspowner AND n.nspname = 'instaid'
                                  WHERE a.nspname = 'instaid_adopt')
-                THEN '/* after \i sql-edition/adopting.sql */ ' ELSE '' END;
+                THEN '-- Run sql-edition/adopting.sql, as the owner of schema instaid. Then audit()'
+                     ' has another cure.' END;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard
 CREATE OR REPLACE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)

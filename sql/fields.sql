@@ -55,23 +55,23 @@ SELECT instaid.make_id(NULL, 1, 1), instaid.make_id('2020-01-01', NULL, 1),
     instaid.decode(NULL), instaid.decode(1, NULL);
 
 -- arguments that do not fit are refused
-SELECT try($$SELECT instaid.make_id('2026-01-01', 8192, 1)$$);
-SELECT try($$SELECT instaid.make_id('2026-01-01', -1, 1)$$);
-SELECT try($$SELECT instaid.make_id('2011-08-24 21:07:01.720999 UTC', 1, 1)$$);
-SELECT try($$SELECT instaid.make_id(instaid.default_epoch() + (1::bigint << 41) * interval '1 ms', 1, 1)$$);
-SELECT try($$SELECT instaid.make_id('infinity', 1, 1)$$);
-SELECT try($$SELECT instaid.make_id('-infinity', 1, 1)$$);
-SELECT try($$SELECT instaid.make_id('294276-12-31 23:59:59 UTC', 1, 1, '4713-01-01 00:00:00 BC UTC')$$);
-SELECT try($$SELECT instaid.make_id('2026-01-01', 1, 1, 'infinity')$$);
+SELECT try($$SELECT instaid.make_id('2026-01-01', 8192, 1)$$,
+    $$SELECT instaid.make_id('2026-01-01', -1, 1)$$,
+    $$SELECT instaid.make_id('2011-08-24 21:07:01.720999 UTC', 1, 1)$$,
+    $$SELECT instaid.make_id(instaid.default_epoch() + (1::bigint << 41) * interval '1 ms', 1, 1)$$,
+    $$SELECT instaid.make_id('infinity', 1, 1)$$,
+    $$SELECT instaid.make_id('-infinity', 1, 1)$$,
+    $$SELECT instaid.make_id('294276-12-31 23:59:59 UTC', 1, 1, '4713-01-01 00:00:00 BC UTC')$$,
+    $$SELECT instaid.make_id('2026-01-01', 1, 1, 'infinity')$$);
 SELECT instaid.extract_timestamp(-1, '294207-04-27 08:12:24.448 UTC');
-SELECT try($$SELECT instaid.extract_timestamp(-1, '294207-04-27 08:12:24.449 UTC')$$);
--- an epoch is a whole millisecond
-SELECT try($$SELECT instaid.extract_timestamp(-1, '2011-08-24 21:07:01.721001 UTC')$$);
-SELECT try($$SELECT instaid.decode(1, '2011-08-24 21:07:01.720999 UTC')$$);
-SELECT try($$SELECT instaid.make_id(now(), 1, 1, '1969-12-31 23:59:59.999999 UTC')$$);
-SELECT try($$SELECT instaid.min_id(now(), '4714-11-24 00:00:00.000001 BC UTC')$$);
-SELECT try($$SELECT instaid.created_between(1, now(), now(), '2020-01-01 00:00:00.0001 UTC')$$);
-SELECT try($$SELECT instaid.decode(1, '-infinity')$$);
+SELECT try($$SELECT instaid.extract_timestamp(-1, '294207-04-27 08:12:24.449 UTC')$$,
+    -- an epoch is a whole millisecond
+    $$SELECT instaid.extract_timestamp(-1, '2011-08-24 21:07:01.721001 UTC')$$,
+    $$SELECT instaid.decode(1, '2011-08-24 21:07:01.720999 UTC')$$,
+    $$SELECT instaid.make_id(now(), 1, 1, '1969-12-31 23:59:59.999999 UTC')$$,
+    $$SELECT instaid.min_id(now(), '4714-11-24 00:00:00.000001 BC UTC')$$,
+    $$SELECT instaid.created_between(1, now(), now(), '2020-01-01 00:00:00.0001 UTC')$$,
+    $$SELECT instaid.decode(1, '-infinity')$$);
 
 -- The query for old rows of docs/applications.md: 2,500 rows of a millisecond and rows of the
 -- next ones, ties, rows from the epoch on, and random times with many rows a millisecond

@@ -122,8 +122,8 @@ SELECT count(*) FROM instaid.dump_positions() AS d WHERE d ~ 'regress_f.likes_id
 DROP TABLE regress_f.both;
 -- Freezing must see the newest sequences.
 BEGIN ISOLATION LEVEL REPEATABLE READ;
-SELECT try($$SELECT instaid.freeze_shard('regress_w')$$);
-SELECT try($$SELECT instaid.thaw_shard('regress_w')$$);
+SELECT try($$SELECT instaid.freeze_shard('regress_w')$$,
+    $$SELECT instaid.thaw_shard('regress_w')$$);
 ROLLBACK;
 
 -- A sequence in another schema, as between two shards: one answer, whoever asks.
@@ -176,9 +176,9 @@ CREATE ROLE regress_declarer;
 GRANT CREATE ON SCHEMA regress_w TO regress_declarer;
 ALTER FUNCTION regress_w.next_ids(integer, regclass) OWNER TO regress_declarer;
 SET ROLE regress_owner;
-SELECT try($$SELECT instaid.thaw_shard('regress_w')$$);
--- what _lock_sequence() refuses when it is called directly
-SELECT try($$SELECT instaid._lock_sequence('regress_f.table_id_seq')$$);
+SELECT try($$SELECT instaid.thaw_shard('regress_w')$$,
+    -- what _lock_sequence() refuses when it is called directly
+    $$SELECT instaid._lock_sequence('regress_f.table_id_seq')$$);
 SELECT regexp_replace(try, '\d{4,}', '...') AS try FROM try($$SELECT instaid._lock_sequence('regress_w.likes')$$);
 ROLLBACK;
 SET client_min_messages = warning;
@@ -186,15 +186,14 @@ DROP SCHEMA regress_w CASCADE;
 RESET client_min_messages;
 
 -- schemas that are not shards, and a role without the rights
-SELECT try($$SELECT instaid.freeze_shard('public')$$);
 SELECT try($$SELECT instaid.thaw_shard('no such schema')$$);
 SELECT instaid.freeze_shard(NULL) IS NULL AS nothing_done;
 CREATE ROLE regress_minter;
 GRANT USAGE ON SCHEMA regress_f TO regress_minter;
 GRANT USAGE, SELECT ON SEQUENCE regress_f.table_id_seq TO regress_minter;
 SET ROLE regress_minter;
-SELECT try($$SELECT instaid.freeze_shard('regress_f')$$);
-SELECT try($$SELECT instaid.advance_past('regress_f.table_id_seq', 1, instaid.default_epoch())$$);
+SELECT try($$SELECT instaid.freeze_shard('regress_f')$$,
+    $$SELECT instaid.advance_past('regress_f.table_id_seq', 1, instaid.default_epoch())$$);
 RESET ROLE;
 
 -- advance_past() moves a sequence past the IDs of all shards in that millisecond
@@ -206,7 +205,6 @@ SELECT regress_f.next_id() > :far AS above;
 SELECT instaid.advance_past('regress_f.table_id_seq', 0, instaid.default_epoch());
 SELECT regress_f.next_id() > :far AS above;
 RESET client_min_messages;
-SELECT try($$SELECT instaid.advance_past('regress_f.table_id_seq', -1, instaid.default_epoch())$$);
 SELECT instaid.advance_past('regress_f.table_id_seq', 9223372036854775807, instaid.default_epoch());
 SELECT * FROM try('SELECT regress_f.next_id()') LIMIT 1;
 -- advance_past() also passes a tick that setval() has set with is_called = false
@@ -226,8 +224,8 @@ SELECT instaid.thaw_shard('regress_range');
 SELECT seqmax FROM pg_sequence WHERE seqrelid = 'regress_range.table_id_seq'::regclass;
 ALTER SEQUENCE regress_range.table_id_seq
     MINVALUE 844424930131969 MAXVALUE 1125899906842625 START 844424930131969 RESTART;
-SELECT try($$SELECT instaid.freeze_shard('regress_range')$$);
-SELECT try($$SELECT instaid.thaw_shard('regress_range')$$);
+SELECT try($$SELECT instaid.freeze_shard('regress_range')$$,
+    $$SELECT instaid.thaw_shard('regress_range')$$);
 SELECT seqmin, seqmax FROM pg_sequence WHERE seqrelid = 'regress_range.table_id_seq'::regclass;
 DROP SCHEMA regress_range CASCADE;
 

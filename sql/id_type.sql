@@ -9,9 +9,9 @@ CREATE TABLE typed.photos (
 
 -- it is read and written like bigint
 SELECT v::instaid.id FROM unnest(ARRAY['0', ' 4001511883701836730 ', '-9223372036854775808', '9223372036854775807']) AS v;
-SELECT try($$SELECT '9223372036854775808'::instaid.id$$);
-SELECT try($$SELECT 'DeIOdt4jVu6'::instaid.id$$);
-SELECT try($$SELECT ''::instaid.id$$);
+SELECT try($$SELECT '9223372036854775808'::instaid.id$$,
+    $$SELECT 'DeIOdt4jVu6'::instaid.id$$,
+    $$SELECT ''::instaid.id$$);
 SELECT instaid.id_send(4001511883701836730::instaid.id) = int8send(4001511883701836730) AS same;
 
 -- a shard's next_id() as the default, constants of every kind, and the other functions

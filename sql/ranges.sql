@@ -42,9 +42,9 @@ SELECT instaid.created_between(NULL, '-infinity', 'infinity'), instaid.created_b
     instaid.created_between(1, '-infinity', NULL), instaid.created_between(1, '-infinity', 'infinity', NULL),
     instaid.min_id(NULL), instaid.max_id('2026-01-01', NULL), instaid._min_id_from(NULL), instaid._max_id_before(NULL);
 
-SELECT try($$SELECT instaid.min_id('2026-01-01', 'infinity')$$);
-SELECT try($$SELECT instaid.max_id('2026-01-01', '-infinity')$$);
-SELECT try($$SELECT instaid.created_between(1, '2026-01-01', '2026-01-02', 'infinity')$$);
+SELECT try($$SELECT instaid.min_id('2026-01-01', 'infinity')$$,
+    $$SELECT instaid.max_id('2026-01-01', '-infinity')$$,
+    $$SELECT instaid.created_between(1, '2026-01-01', '2026-01-02', 'infinity')$$);
 
 -- The bounds become conditions of an index scan on the primary key; no call of
 -- created_between() is left.

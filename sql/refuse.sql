@@ -11,11 +11,11 @@ CREATE SEQUENCE by_two INCREMENT 2;
 CREATE SEQUENCE downwards INCREMENT -1;
 CREATE SEQUENCE too_short MAXVALUE 9007199254740990;
 CREATE SEQUENCE "Round" CYCLE;
-SELECT try($$SELECT instaid.next_id('an_integer', 5)$$);
-SELECT try($$SELECT instaid.next_id('by_two', 5)$$);
-SELECT try($$SELECT instaid.next_id('downwards', 5)$$);
-SELECT try($$SELECT instaid.next_id('too_short', 5)$$);
-SELECT try($$SELECT instaid.next_id('"Round"', 5)$$);
+SELECT try($$SELECT instaid.next_id('an_integer', 5)$$,
+    $$SELECT instaid.next_id('by_two', 5)$$,
+    $$SELECT instaid.next_id('downwards', 5)$$,
+    $$SELECT instaid.next_id('too_short', 5)$$,
+    $$SELECT instaid.next_id('"Round"', 5)$$);
 SELECT format('ALTER SEQUENCE %I AS bigint INCREMENT BY 1 NO MAXVALUE NO CYCLE', sequencename)
 FROM pg_sequences WHERE schemaname = 'regress_r' \gexec
 SELECT sequencename, instaid.extract_shard_id(instaid.next_id(quote_ident(sequencename)::regclass, 5))
@@ -54,9 +54,9 @@ SELECT instaid.extract_timestamp(regress_unused.next_id()) <= clock_timestamp() 
 -- objects that are not sequences
 CREATE TABLE a_table (id bigint);
 CREATE VIEW a_view AS SELECT 1 AS id;
-SELECT try($$SELECT instaid.next_id('a_table', 5)$$);
-SELECT try($$SELECT instaid.next_id('a_view', 5)$$);
-SELECT try($$SELECT instaid.next_id(4::oid::regclass, 5)$$);
+SELECT try($$SELECT instaid.next_id('a_table', 5)$$,
+    $$SELECT instaid.next_id('a_view', 5)$$,
+    $$SELECT instaid.next_id(4::oid::regclass, 5)$$);
 
 -- a temporary sequence serves its own session, also in a read-only transaction
 CREATE TEMPORARY SEQUENCE mine;
@@ -70,23 +70,23 @@ SELECT instaid.extract_shard_id(instaid.next_id('unlogged_id_seq', 5)) FROM gene
 
 -- arguments
 SELECT instaid.create_shard('regress_r', 0, sequence_name => 's');
-SELECT try($$SELECT instaid.next_id('s', 8192)$$);
-SELECT try($$SELECT instaid.next_id('s', -1)$$);
-SELECT try($$SELECT * FROM next_ids(0)$$);
-SELECT try($$SELECT * FROM next_ids(1000001)$$);
-SELECT try($$SELECT instaid.next_id('s', 5, 'infinity')$$);
-SELECT try($$SELECT instaid.next_id('s', 5, '-infinity')$$);
+SELECT try($$SELECT instaid.next_id('s', 8192)$$,
+    $$SELECT instaid.next_id('s', -1)$$,
+    $$SELECT * FROM next_ids(0)$$,
+    $$SELECT * FROM next_ids(1000001)$$,
+    $$SELECT instaid.next_id('s', 5, 'infinity')$$,
+    $$SELECT instaid.next_id('s', 5, '-infinity')$$);
 
 -- an epoch in the future, and one whose IDs have ended
-SELECT try($$SELECT instaid.next_id('s', 5, '2100-01-01 UTC')$$);
-SELECT try($$SELECT instaid.next_id('s', 5, '1970-01-01 UTC')$$);
-SELECT try($$SELECT instaid.next_id('s', 5, '4713-01-01 BC UTC')$$);
-SELECT try($$SELECT instaid.next_id('s', 5, '294276-12-31 UTC')$$);
+SELECT try($$SELECT instaid.next_id('s', 5, '2100-01-01 UTC')$$,
+    $$SELECT instaid.next_id('s', 5, '1970-01-01 UTC')$$,
+    $$SELECT instaid.next_id('s', 5, '4713-01-01 BC UTC')$$,
+    $$SELECT instaid.next_id('s', 5, '294276-12-31 UTC')$$);
 
-SELECT try($$SELECT instaid.next_id('s', 5, '2020-01-01 00:00:00.000001 UTC')$$);
-SELECT try($$SELECT instaid._last_id('s', 5, '2020-01-01 00:00:00.000001 UTC')$$);
-SELECT try($$SELECT instaid.advance_past('s', 5, '2020-01-01 00:00:00.000001 UTC')$$);
-SELECT try($$SELECT instaid.advance_past('s', 5, '2100-01-01 UTC')$$);
+SELECT try($$SELECT instaid.next_id('s', 5, '2020-01-01 00:00:00.000001 UTC')$$,
+    $$SELECT instaid._last_id('s', 5, '2020-01-01 00:00:00.000001 UTC')$$,
+    $$SELECT instaid.advance_past('s', 5, '2020-01-01 00:00:00.000001 UTC')$$,
+    $$SELECT instaid.advance_past('s', 5, '2100-01-01 UTC')$$);
 -- _last_id() of an unused sequence, and of a tick before the epoch
 CREATE SEQUENCE plain;
 SELECT instaid._last_id('plain', 5), l.* FROM instaid._sequence_state('plain') AS l;
@@ -99,8 +99,8 @@ SELECT setval('s', :end - 3) - :end AS behind;
 SET client_min_messages = error;
 SELECT instaid.next_id('s', 0), instaid.next_id('s', 8191);
 RESET client_min_messages;
-SELECT try($$SELECT instaid.next_id('s', 0)$$);
-SELECT try($$SELECT * FROM next_ids(10)$$);
+SELECT try($$SELECT instaid.next_id('s', 0)$$,
+    $$SELECT * FROM next_ids(10)$$);
 SELECT instaid._last_id('s', 0) IS NULL AS none, instaid.extract_timestamp(instaid._last_id('s', 0, '2020-01-01 UTC'), '2020-01-01 UTC') AS another;
 -- a call also fails after the last tick
 SELECT setval('s', 9007199254740990);
@@ -130,3 +130,8 @@ CREATE OR REPLACE FUNCTION instaid._free_shard_id(from_top boolean) RETURNS inte
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED RETURN NULL::integer;
 SELECT try($$SELECT instaid.create_shard('refuse_6', 5)$$);
 ROLLBACK;
+
+-- the settings, and one that does not exist
+LOAD 'instaid';
+SELECT name, setting, unit, context, min_val FROM pg_settings WHERE name LIKE 'instaid.%';
+SET instaid.no_such_setting = 1;

@@ -158,14 +158,14 @@ SELECT instaid.settled_id('regress_s', 'regress_s.other_seq') AS settled;
 RESET ROLE;
 
 -- arguments that are refused
-SELECT try($$SELECT instaid.settled_id('public')$$);
-SELECT try($$SELECT instaid.settled_id('no such schema')$$);
-SELECT try($$SELECT instaid.settled_id('')$$);
+SELECT try($$SELECT instaid.settled_id('public')$$,
+    $$SELECT instaid.settled_id('no such schema')$$,
+    $$SELECT instaid.settled_id('')$$);
 SELECT try(format('SELECT instaid.settled_id(%L)', repeat('x', 63)));
 SELECT try(format('SELECT instaid.settled_id(%L)', repeat('x', 64)));
-SELECT try($$SELECT instaid.settled_id('regress_s.table_id_seq')$$);
-SELECT try($$SELECT instaid.settled_id('regress_s', 'regress_s.photos')$$);
-SELECT try($$SELECT instaid.settled_id('regress_s', 1)$$);
+SELECT try($$SELECT instaid.settled_id('regress_s.table_id_seq')$$,
+    $$SELECT instaid.settled_id('regress_s', 'regress_s.photos')$$,
+    $$SELECT instaid.settled_id('regress_s', 1)$$);
 CREATE SCHEMA regress_w;
 CREATE FUNCTION regress_w.next_ids(count integer, sequence regclass) RETURNS SETOF bigint LANGUAGE sql AS 'SELECT 1::bigint';
 SELECT try($$SELECT instaid.settled_id('regress_w')$$);

@@ -59,10 +59,7 @@ CREATE SCHEMA regress_7;
 SELECT instaid.create_shard('regress_7', 8191, sequence_name => 'ids');
 SELECT instaid.extract_shard_id(regress_7.next_id());
 
--- a shard ID belongs to one schema
-SELECT try($$SELECT instaid.create_shard('regress_8', 5)$$);
--- a schema is one shard, and has one next_id()
-SELECT try($$SELECT instaid.create_shard('regress_5', 8)$$);
+-- a schema has one next_id()
 CREATE SCHEMA regress_9;
 CREATE FUNCTION regress_9.next_id(OUT result bigint) LANGUAGE sql AS 'SELECT 1::bigint';
 SELECT try($$SELECT instaid.create_shard('regress_9', 9)$$);
@@ -88,15 +85,8 @@ SELECT regress_again.next_id() > :last AS above;
 DROP SCHEMA regress_again CASCADE;
 RESET client_min_messages;
 -- arguments that are out of range
-SELECT try($$SELECT instaid.create_shard('regress_8', 8192)$$);
-SELECT try($$SELECT instaid.create_shard('regress_8', -1)$$);
-SELECT try($$SELECT instaid.create_shard(NULL, 8)$$);
-SELECT try($$SELECT instaid.create_shard('regress_8', NULL)$$);
-SELECT try($$SELECT instaid.create_shard('regress_8', 8, NULL)$$);
-SELECT try($$SELECT instaid.create_shard('regress_8', 8, '-infinity')$$);
-SELECT try($$SELECT instaid.create_shard('regress_8', 8, 'infinity')$$);
-SELECT try($$SELECT instaid.create_shard('regress_8', 8, '2100-01-01 UTC')$$);
-SELECT try($$SELECT instaid.create_shard('regress_8', 8, '1970-01-01 UTC')$$);
+SELECT try($$SELECT instaid.create_shard('regress_8', 8, '-infinity')$$,
+    $$SELECT instaid.create_shard('regress_8', 8, '2100-01-01 UTC')$$);
 -- nothing of a refused shard is left
 SELECT count(*) FROM pg_namespace WHERE nspname = 'regress_8';
 SELECT schema_name, shard_id FROM instaid.shards ORDER BY shard_id;
@@ -172,14 +162,10 @@ RESET client_min_messages;
 
 \set SHOW_CONTEXT errors
 -- names, and an epoch, that are refused
-SELECT try($$SELECT instaid.create_shard('pg_regress', 8)$$);
-SELECT try($$SELECT instaid.create_shard('information_schema', 8)$$);
-SELECT try($$SELECT instaid.create_shard('instaid', 8)$$);
-SELECT try($$SELECT instaid.create_shard(repeat('x', 64), 8)$$);
-SELECT try($$SELECT instaid.create_shard('regress_8', 8, sequence_name => repeat('x', 64))$$);
+SELECT try($$SELECT instaid.create_shard('pg_regress', 8)$$,
+    $$SELECT instaid.create_shard('regress_8', 8, sequence_name => repeat('x', 64))$$);
 SELECT try(format('SELECT instaid.' || call, repeat('x', 64)))
 FROM unnest(ARRAY['freeze_shard(%L)', 'thaw_shard(%L)']) AS call;
-SELECT try($$SELECT instaid.create_shard('regress_8', 8, '2020-01-01 00:00:00.0005 UTC')$$);
 
 -- an ordinary role with CREATE on the database
 SELECT current_database() AS db \gset

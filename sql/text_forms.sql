@@ -20,8 +20,8 @@ FROM (SELECT (1::bigint << bit) + n FROM generate_series(0, 62) AS bit, generate
 SELECT instaid.to_shortcode(NULL), instaid.from_shortcode(NULL);
 
 -- negative IDs have no text form
-SELECT try($$SELECT instaid.to_shortcode(-1)$$);
-SELECT try($$SELECT instaid.to_shortcode(-9223372036854775808)$$);
+SELECT try($$SELECT instaid.to_shortcode(-1)$$,
+    $$SELECT instaid.to_shortcode(-9223372036854775808)$$);
 
 -- texts that are no shortcode
 SELECT try(format('SELECT instaid.from_shortcode(%L)', code))

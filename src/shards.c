@@ -236,7 +236,7 @@ instaid_find_conflict(PG_FUNCTION_ARGS)
 	Datum		values[4] = {0};
 	bool		nulls[4] = {true, true, true, true};
 
-	foreach(lc, read_list())
+	foreach(lc, shard_id < 0 ? NIL : read_list())
 	{
 		const ListedShard *it = lfirst(lc);
 

@@ -4,6 +4,7 @@
 #
 # only with FULL=1: it takes minutes
 # packages: postgresql-@PG@-plproxy?
+# not in: version assert
 
 . test/lib/tap.sh
 

@@ -2,6 +2,7 @@
 # PostgreSQL and for one whose directories are elsewhere.  The names in the libraries
 # are not those of others, and only tickets and instaid-move need libpq.  In TAP.
 # Started by test/suites.sh in a source tree that is not built yet.
+# not in: assert
 
 set -u
 . test/lib/tap.sh
@@ -33,7 +34,7 @@ installed()
 {
 	find "$src" -maxdepth 2 '(' -name 'instaid*.control' -o -name 'instaid*--*.sql' ')' \
 		-printf '%f\n'
-	printf '%s\n' instaid.so instaid_tickets.so instaid-move
+	printf '%s\n' instaid.so instaid_tickets.so instaid-move instaid-move-plan
 } | sort >"$work/doors"
 
 # A PostgreSQL that was built with "./configure --prefix" has all directories in one:

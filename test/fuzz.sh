@@ -9,6 +9,7 @@
 # INSTAID_TEST_IDS=N tries N / 20 inputs of a target, instead of a million.
 #
 # packages: libclang-rt-@CLANG@-dev?
+# not in: version assert
 
 set -u
 . test/lib/tap.sh

@@ -4,6 +4,7 @@
 # FULL=1 adds the faults of the models that the search must find, and longer searches
 #
 # packages: spin
+# not in: version assert
 
 set -u
 . test/lib/tap.sh

@@ -1,5 +1,5 @@
 # Links, pictures and turns of phrase of all pages; prints a line for each fault.  A link must
-# lead to a file of the tree, and its anchor to a heading.  Started by test/lint.sh.
+# lead to a file of the tree, and its anchor to a heading.  Started by test/tools/lint.sh.
 
 use strict;
 use warnings;
@@ -48,7 +48,7 @@ sub anchors
 	return \%anchors;
 }
 
-my @pages = grep { -f } qw(README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md),
+my @pages = grep { -f } qw(README.md CHANGELOG.md CONTRIBUTING.md RELEASING.md SECURITY.md),
   glob '*/*.md */*/*.md .github/*.md .github/*/*.md';
 my ($links, %turns, %anchors, %shown) = (0);
 for my $page (@pages)

@@ -5,6 +5,7 @@
 #
 # PATH is a directory of links to the programs of this machine, some of which are taken
 # away or replaced.  No package is installed.
+# not in: version assert
 
 set -u
 . test/lib/tap.sh

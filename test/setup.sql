@@ -40,6 +40,13 @@ INSERT INTO insta4.photos (caption) SELECT 'breakfast' FROM generate_series(1, 3
 \set shard_id 1002
 \i test/lib/published.sql
 
+---- adopting_tenants
+\set schema org1
+\set shard_id 1
+\i test/lib/published.sql
+\set schema org2
+\i test/lib/published.sql
+
 ---- adopting_replace
 CREATE SCHEMA app;
 CREATE SEQUENCE app.photos_seq;

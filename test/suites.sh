@@ -25,34 +25,23 @@ clients=$(ls clients/*/trial | sed 's,/trial$,,')
 newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/sqlx
 	clients/psqlodbc clients/pdo clients/pgbouncer'
 
-# Two sets of suites are written as what they leave out, so that a new suite is in
-# them.  "version" is for other versions of PostgreSQL.  It leaves out the suites of code
-# that does not depend on the version: arithmetic, clocks, load, rights, procedures of
-# the documentation, and most of the SQL edition.  It keeps what uses parts of the
-# server that change: the headers, SQL, WAL, recovery, dumps, shared memory, background
-# workers, libpq.  "assert" is for a build with assertions.  It leaves out every suite
-# without which the others still execute each line of C that any suite executes, and
-# 019_many_shards, which takes minutes there.
-not_version='run lint model fuzz bench memcheck 001_concurrency 002_clock_and_wal 004_fields
-	006_clock 009_partman 010_move 011_adopt 014_trusted_install 015_privileges 016_settings
-	019_many_shards 020_docs 030_sql_edition_rules 031_sql_edition_storms 033_sql_edition_moves
-	036_plpgsql_check 037_copies 038_removing 039_partitioning 041_reference 044_move_storm
-	051_first_commands'
-not_assert='run build lint model fuzz isolation pgtap bench 001_concurrency 002_clock_and_wal
-	004_fields 005_crash 006_clock 007_failover 008_restore 009_partman 010_move 011_adopt
-	016_settings 019_many_shards 020_docs 026_install 027_dump 029_freeze 030_sql_edition_rules
-	031_sql_edition_storms 032_sql_edition_api 033_sql_edition_moves 034_sql_edition_install
-	036_plpgsql_check 037_copies 038_removing 039_partitioning 040_move 041_reference
-	042_move_dump 043_move_plan 044_move_storm 045_move_faults 049_doors 051_first_commands'
+# A suite is in each of the sets "version" and "assert", unless its first comment says "# not in:".
+# "version" is for other versions of PostgreSQL.  Suites of code that does not depend on the version
+# are not in it: arithmetic, clocks, load, rights, procedures of the documentation, and most of the
+# SQL edition.  It keeps what uses parts of the server that change: the headers, SQL, WAL, recovery,
+# dumps, shared memory, background workers, libpq.  "assert" is for a build with assertions.  It
+# leaves out every suite without which the others still execute each line of C that any suite
+# executes, and 019_many_shards, which takes minutes there.  "newest" is what is left of "version"
+# when "assert" has run elsewhere, without what takes minutes.
 
-# all_but SUITE...: every other suite
-all_but()
+# in_set NAME: the suites of the set
+in_set()
 {
-	for but in "$@"; do
-		exists "$but" || { echo "There is no suite \"$but\"" >&2; exit 2; }
-	done
 	for each in $all; do
-		echo " $* " | grep -qF " $each " || echo "$each"
+		case $1-$each in
+			assert-isolation | assert-pgtap) continue ;;
+		esac
+		grep -q "^# not in:.*\<$1\>" "$(file_of "$each")" || echo "$each"
 	done
 }
 
@@ -66,9 +55,14 @@ suites_of()
 		clients) echo "$clients" ;;
 		newer) echo "$newer" ;;
 		installcheck) echo "$installcheck" ;;
-		version) all_but $not_version ;;
-		assert) all_but $not_assert ;;
-		# the short names of CONTRIBUTING.md
+		version | assert) in_set "$1" ;;
+		newest)
+			echo build $installcheck
+			for each in $(in_set version); do
+				[ -z "$(sed -n 's/^# in: newest/&/p' "$(file_of "$each")")" ] || echo "$each"
+			done
+			;;
+		# the short names of src/README.md
 		[0-9][0-9][0-9]) echo "$all" | tr ' \t' '\n\n' | grep "^$1_" || echo "$1" ;;
 		tickets/sql/* | adopt/sql/*) echo "${1%.sql}" | sed 's,/sql/,/regress/,' ;;
 		tickets/specs/* | adopt/specs/*) echo "${1%.spec}" | sed 's,/specs/,/isolation/,' ;;
@@ -77,7 +71,7 @@ suites_of()
 		test/pgtap/*.sql) echo "$1" | sed 's,test/pgtap/\(.*\)\.sql,pgtap/\1,' ;;
 		test/t/*.pl) basename "$1" .pl ;;
 		test/cluster/*.pl) echo "$1" | sed 's,test/\(.*\)\.pl,\1,' ;;
-		test/*.sh) basename "$1" .sh ;;
+		test/*.sh | test/tools/lint.sh) basename "$1" .sh ;;
 		clients/*/*) echo "${1%/*}" ;;
 		*) echo "$1" ;;
 	esac
@@ -108,7 +102,8 @@ file_of()
 {
 	case $1 in
 		regress* | isolation* | tickets/* | adopt/* | pgtap*) echo /dev/null ;;
-		run | build | elsewhere | lint | model | fuzz | bench | memcheck) echo "test/$1.sh" ;;
+		lint) echo test/tools/lint.sh ;;
+		run | build | elsewhere | model | fuzz | bench | memcheck) echo "test/$1.sh" ;;
 		cluster/*) echo "test/$1.pl" ;;
 		clients/*) echo "$1/trial" ;;
 		*) echo "test/t/$1.pl" ;;
@@ -261,8 +256,7 @@ run_suite()
 			mv test/regression.diffs "$(log_of "$1").diffs" 2>/dev/null || :
 			;;
 		pgtap)
-			psql -Xq -c 'CREATE DATABASE pgtap' 2>/dev/null || :
-			keep "$1" pg_prove -d pgtap --verbose test/pgtap/${file:-*}.sql
+			keep "$1" sh test/pgtap.sh ${file:+"test/pgtap/$file.sql"}
 			;;
 		clients) keep "$1" sh clients/run "$file" ;;
 		cluster | [0-9]*)
@@ -326,7 +320,12 @@ show_failures()
 	echo "== $1"
 	{
 		# "# TODO" marks a test that may fail
-		awk '/^not ok/ && !/# TODO/ { left = 20; found = 1 } /^ok / { left = 0 }
+		# a name that begins with "..." goes on from an earlier one
+		awk '/^(not )?ok .* - / { name = $0; sub(/^.* - /, "", name)
+				if (name !~ /^[.][.][.]/) subject = name }
+			/^not ok/ && !/# TODO/ { left = 20; found = 1
+				if (name ~ /^[.][.][.]/) $0 = $0 "  (of: " subject ")" }
+			/^ok / { left = 0 }
 			left-- > 0 && (/^not ok/ || /^#/) { print } END { exit !found }' "$log" ||
 			grep -E '\.\.\. FAILED' "$log" || {
 			# it died

@@ -135,12 +135,25 @@ CREATE TABLE issue8.above (id bigint PRIMARY KEY);
 INSERT INTO issue8.above VALUES (5000712345678901234);
 SELECT regexp_replace(try($$SELECT instaid_adopt.adopt_column('issue8.above', 'id')$$), 'above \d{19}|shard\(.*', '...', 'g');
 
+-- a default in the published layout keeps the number of its IDs, which ANALYZE has noted
+CREATE SCHEMA issue9;
+CREATE SEQUENCE issue9.ticks;
+CREATE TABLE issue9.t (n integer, id bigint PRIMARY KEY DEFAULT
+    (((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23) | (514 << 10) | (nextval('issue9.ticks') % 1024));
+SELECT cure FROM instaid.audit() WHERE object LIKE 'issue9%';
+INSERT INTO issue9.t SELECT generate_series(1, 30);
+ANALYZE issue9.t;
+SELECT cure FROM instaid.audit() WHERE object LIKE 'issue9%' \gexec
+INSERT INTO issue9.t DEFAULT VALUES;
+SELECT instaid.extract_shard_id(max(id)) FROM issue9.t;
+
 SET client_min_messages = warning;
 DROP SCHEMA issue1 CASCADE;
 DROP SCHEMA issue2 CASCADE;
 DROP SCHEMA issue4 CASCADE;
 DROP SCHEMA issue7 CASCADE;
 DROP SCHEMA issue8 CASCADE;
+DROP SCHEMA issue9 CASCADE;
 DROP ROLE regress_inserter;
 DROP FUNCTION publish_again();
 DROP PROCEDURE publish;

@@ -25,8 +25,14 @@ sub stepping
 	return $stepping;
 }
 
-# The names of the steps, after which it can be killed
-sub steps { return map { slurp_file($_) =~ /\bstep\("([^"]+)"\)/g } glob('move/*.c') }
+# The names of the steps, after which it can be killed: those of the table of states, and parts of
+# them
+sub steps
+{
+	my %names = map { $_ => 1 } `instaid-move --states` =~ /`([^`-][^`]*)`:/g,
+	  map { slurp_file($_) =~ /\bkill_point\("([^"]+)"\)/g } glob('move/*.c');
+	return sort keys %names;
+}
 
 # Run it.  A hash before the arguments names a step and the command that is run after it, which
 # kills the program unless there is another.  Returns the exit status, -1 if it was killed, and what

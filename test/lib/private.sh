@@ -30,7 +30,7 @@ copy_postgresql()
 	rm -rf "$2$dir"
 	mkdir -p "$2$dir"
 	cp "$dir"/* "$2$dir/"
-	rm -f "$2$dir/instaid-move"
+	rm -f "$2$dir"/instaid-move*
 	echo "$2$dir/pg_config"
 }
 

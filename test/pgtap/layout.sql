@@ -44,14 +44,14 @@ SELECT is((instaid.decode((5000::bigint << 10) | 777)).sequence, 777, 'a sequenc
 SELECT is(instaid.extract_timestamp(4001511883701836730, '1970-01-01 UTC'), '1985-02-12 00:49:48.785 UTC'::timestamptz, 'another epoch');
 
 -- an independent model of the packing: powers of two and decimal arithmetic
-SELECT is((SELECT count(*) FROM generate_series(1, 100000) AS n,
-        LATERAL (SELECT (n * 21990232::numeric + n % 7) AS ms, n * 31 % 8192 AS shard, n * 17 % 1024 AS seq) AS f,
+SELECT is((SELECT count(*) FROM generate_series(1, 10000) AS n,
+        LATERAL (SELECT (n * 219902325::numeric + n % 7) AS ms, n * 31 % 8192 AS shard, n * 17 % 1024 AS seq) AS f,
         LATERAL (SELECT (ms * 8388608 + shard * 1024 + seq) AS whole) AS w,
         LATERAL (SELECT (CASE WHEN whole >= 9223372036854775808 THEN whole - 18446744073709551616 ELSE whole END)::bigint AS id) AS i
     WHERE instaid.make_id(instaid.default_epoch() + ms * interval '1 ms', shard::integer, seq) <> id
        OR instaid.extract_timestamp(id) <> instaid.default_epoch() + ms * interval '1 ms'
        OR instaid.extract_shard_id(id) <> shard OR (instaid.decode(id)).sequence <> seq),
-    0::bigint, '100,000 IDs over the whole range agree with a model in decimals');
+    0::bigint, '10,000 IDs over the whole range agree with a model in decimals');
 
 -- values that an ID cannot hold
 SELECT throws_ok($$SELECT instaid.make_id('2020-01-01', 8192, 0)$$, '22003', 'shard ID 8192 is out of range', 'a shard ID too large');

@@ -64,6 +64,10 @@ SELECT is(try('SELECT ' || command), outcome, command) FROM (VALUES
     ($$instaid.create_shard('copy', 7)$$, $$42723 schema copy already has a function next_id()
 | It is copy.next_id().
 | Rename it: ALTER ROUTINE copy.next_id() RENAME TO old_next_id; defaults follow it. Or replace it: SELECT instaid_adopt.adopt_shard('copy');$$),
+    ($$instaid.create_shard('x', NULL)$$, $$22004 arguments of create_shard() must not be null
+| These are null: shard_id.$$),
+    ($$instaid.create_shard('x', 8, NULL)$$, $$22004 arguments of create_shard() must not be null
+| These are null: epoch.$$),
     ($$instaid.freeze_shard('nothing')$$, $$42704 schema nothing is not a shard
 | instaid.shards lists the shards of this database.$$),
     ($$instaid.thaw_shard('nothing')$$, $$42704 schema nothing is not a shard
@@ -129,6 +133,10 @@ SELECT is(try('SELECT ' || command), outcome, command) FROM (VALUES
 | from_time must be before to_time, and the step at least 1 ms.$$),
     ($$instaid.create_partitions('taken.p', '2026-01-01+00', '2026-02-01+00', '0')$$, $$22023 step 00:00:00 does not lead from 2026-01-01 00:00:00+00 to 2026-02-01 00:00:00+00
 | from_time must be before to_time, and the step at least 1 ms.$$),
+    ($$instaid.create_partitions('taken.p', '2026-01-01+00', '2026-01-02+00', '999 us')$$, $$22023 step 00:00:00.000999 does not lead from 2026-01-01 00:00:00+00 to 2026-01-02 00:00:00+00
+| from_time must be before to_time, and the step at least 1 ms.$$),
+    ($$instaid.create_partitions('taken.p', '2011-01-01+00', '2012-01-01+00', '1 day')$$, $$22003 times from 2011-01-01 00:00:00+00 to 2012-01-01 00:00:00+00 are out of range for an ID
+| With epoch 2011-08-24 21:07:01.721+00, partitions can begin at 2011-08-24 21:07:01.721+00 and end at 2046-06-27 17:00:49.497+00.$$),
     ($$instaid.create_partitions('taken.p', '2026-01-01+00', '2126-02-01+00', '1 day')$$, $$22003 times from 2026-01-01 00:00:00+00 to 2126-02-01 00:00:00+00 are out of range for an ID
 | With epoch 2011-08-24 21:07:01.721+00, partitions can begin at 2011-08-24 21:07:01.721+00 and end at 2046-06-27 17:00:49.497+00.$$),
     ($$instaid.create_partitions('taken.p', '2026-01-01+00', '2030-01-01+00', '1 day')$$, $$54000 too many partitions from 2026-01-01 00:00:00+00 to 2030-01-01 00:00:00+00
@@ -152,6 +160,13 @@ SELECT format(statement, number) FROM unnest('{8, 10, 8191, 0, 6}'::integer[]) W
     'SELECT is(instaid.extract_shard_id(taken.next_id()), %1$s, ''next_id() of shard %1$s'')',
     'SELECT is(instaid.extract_shard_id(taken.next_ids(1)), %1$s, ''next_ids() of shard %1$s'')']) WITH ORDINALITY AS s (statement, m)
 ORDER BY n, m \gexec
+
+BEGIN;
+SELECT instaid.freeze_shard('taken');
+SELECT is(coalesce(nullif(left(try(format('SELECT instaid.renumber_shard(''taken'', %s)', number)), 5), ''), 'done'), coalesce(here(what), 'done'), what)
+FROM (VALUES (1, 5, 'renumber_shard() to the number below'), (2, 20, 'the first renumber_shard() in a transaction'), (3, 21, 'second renumber_shard() in a transaction')) AS v (n, number, what)
+ORDER BY n;
+ROLLBACK;
 
 -- what is newer than the snapshot would be missed
 BEGIN ISOLATION LEVEL REPEATABLE READ;

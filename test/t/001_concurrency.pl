@@ -5,6 +5,7 @@
 #
 # FULL=1 adds runs of 20 million IDs, instead of two million
 # INSTAID_TEST_IDS sets another number.
+# not in: version assert
 
 use strict;
 use warnings;

@@ -1,6 +1,7 @@
 # How near IDs are to the clock, on an idle and on an overloaded server, and what WAL
 # is written and flushed for them.  This needs settings of the server, several
 # sessions at once, and a crash.
+# not in: version assert
 
 use strict;
 use warnings;

@@ -4,6 +4,7 @@
 # cannot have random numbers.
 #
 # INSTAID_TEST_SEED repeats a run whose log shows this seed.
+# not in: version assert
 
 use strict;
 use warnings;

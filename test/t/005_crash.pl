@@ -4,6 +4,8 @@
 #
 # FULL=1 adds 18 rounds, whose crashes come at other moments
 # INSTAID_TEST_ROUNDS sets another number, INSTAID_TEST_SEED the random moments.
+# not in: assert
+# in: newest
 
 use strict;
 use warnings;

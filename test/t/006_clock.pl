@@ -3,6 +3,7 @@
 # delay a client as well, so a wait counts if it comes in each of three trials.
 #
 # packages: faketime
+# not in: version assert
 
 use strict;
 use warnings;

@@ -3,6 +3,8 @@
 # standby without instaid, in the PostgreSQL of INSTAID_PLAIN, replays its WAL.
 #
 # packages: faketime
+# not in: assert
+# in: newest
 
 use strict;
 use warnings;

@@ -5,6 +5,8 @@
 # the copies that pg_dump makes.
 #
 # Shard "light" gives IDs while it is copied and afterwards.
+# not in: assert
+# in: newest
 
 use strict;
 use warnings;

@@ -3,6 +3,7 @@
 # since pg_partman does not exist for every PostgreSQL.
 #
 # packages: postgresql-@PG@-partman?
+# not in: version assert
 
 use strict;
 use warnings;

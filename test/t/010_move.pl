@@ -2,6 +2,7 @@
 # row is lost, and no ID comes twice.  One client connects to the target from the
 # start, and must be refused until the shard is there.  A subscriber that is
 # disconnected is not taken for one that has all changes.
+# not in: version assert
 
 use strict;
 use warnings;

@@ -1,5 +1,6 @@
 # adopt_shard() and adopt_column() while clients insert: no client fails, and new IDs
 # are above those that were there.  pg_regress has only one session.
+# not in: version assert
 
 use strict;
 use warnings;

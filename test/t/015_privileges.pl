@@ -2,6 +2,7 @@
 # another role, by what it has in a database that a superuser works on: when shards are
 # frozen or adopted, when partitions are created, when other servers are asked.  pg_regress
 # has one session and one database.
+# not in: version
 
 use strict;
 use warnings;
@@ -673,6 +674,26 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 		gained_nothing("$finding->[0]: $statement");
 	}
 }
+
+### A schema that mallory has made before the extension instaid_adopt could
+
+my $squatted = database('squatted');
+$node->safe_psql($squatted, 'CREATE EXTENSION instaid; ' . published('insta9', 9, ''));
+is(run_as('mallory', $squatted, q{
+	CREATE SCHEMA instaid_adopt;
+	CREATE FUNCTION instaid_adopt.adopt_shard(text) RETURNS integer LANGUAGE sql
+		AS 'SELECT m.attempt()';
+	CREATE PROCEDURE instaid_adopt.adopt_shards() LANGUAGE sql AS 'SELECT m.attempt()';
+	GRANT USAGE ON SCHEMA instaid_adopt, m TO PUBLIC}),
+	'', 'mallory has a schema instaid_adopt, where that is missing');
+my $cure = $node->safe_psql($squatted, 'SELECT cure FROM instaid.audit()');
+is($cure, 'CREATE EXTENSION instaid_adopt; -- Then audit() has another cure.',
+	'... which no cure calls');
+my $said = as_superuser($squatted, "$cure\nSELECT instaid.create_shard('insta9', 9);");
+like($said, qr/ERROR:  55000: schema "instaid_adopt" already exists\nHINT:  Run nothing in it/,
+	'... and which the extension refuses');
+unlike($said, qr/instaid_adopt\./, '... and no HINT calls it');
+gained_nothing('... so that nothing of hers runs');
 
 ### The positions of a database, which a superuser restores in another one
 

@@ -1,6 +1,7 @@
 # Settings that change what text means do not change what a function does: each function in
 # PL/pgSQL that users call says the same.  pg_regress compares with one output, and not two
 # runs with each other.
+# not in: version assert
 
 use strict;
 use warnings;

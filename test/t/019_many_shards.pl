@@ -7,6 +7,7 @@
 #
 # FULL=1 adds shards up to 8,192 instead of 1,024, and a database of 8,192 with 41,000 tables
 # INSTAID_TEST_SHARDS, a multiple of 8, is another number of shards
+# not in: version assert
 
 use strict;
 use warnings;

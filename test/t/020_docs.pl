@@ -1,6 +1,7 @@
 # The blocks of README.md, of docs/ and of the pages beside code, run in their order, each page
 # on servers of its own: they do not fail, and they print what the page shows.  pg_regress
 # cannot read a page, and has one server.
+# not in: version assert
 
 use strict;
 use warnings;
@@ -32,7 +33,7 @@ my %not_run = (
 	'docs/install.md: Kubernetes' => [ 3, 'it needs Docker and Kubernetes' ],
 	'docs/install.md: From source' => [ 1, 'it installs packages; test/lib/run does that' ],
 	'docs/install.md: Any directory of PostgreSQL 18' =>
-	  [ 2, 'test/packages/image.sh installs with a prefix' ],
+	  [ 2, 'test/tools/packages/image.sh installs with a prefix' ],
 	'test/model/README.md: A model of the clocked sequence' =>
 	  [ 1, 'the suite model runs it' ],
 	'docs/moving-a-shard.md: Moving a shard' => [ 1, '010_move.pl sets these variables' ],
@@ -40,7 +41,7 @@ my %not_run = (
 		'010_move.pl sets these variables' ],
 	'docs/moving-a-shard.md: With one command' =>
 	  [ 2, '040_move.pl and 045_move_faults.pl run it' ],
-	'docs/moving-a-shard.md: Several servers' => [ 2, '043_move_plan.pl runs it' ],
+	'docs/moving-a-shard.md: Several servers' => [ 3, '043_move_plan.pl runs it' ],
 	'docs/moving-a-shard.md: Without replication' => [ 1, '042_move_dump.pl runs it' ],
 	'docs/moving-a-shard.md: States' => [ 1, '040_move.pl runs it' ],
 	'docs/moving-by-hand.md: Before' => [ 2, '010_move.pl runs it' ],

@@ -2,6 +2,7 @@
 # synchronization of PostgreSQL 19, run on two servers while clients insert: no row is
 # lost, and no ID and no ticket comes twice.  The last tests show why these commands are
 # not for a single shard.
+# in: newest
 
 use strict;
 use warnings;

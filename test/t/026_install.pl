@@ -1,5 +1,7 @@
 # CREATE EXTENSION where a schema of its name exists already, as a tool's dump of a schema can
 # have created it, and in a session with other settings.  pg_regress has one database.
+# not in: assert
+# in: newest
 
 use strict;
 use warnings;

@@ -3,6 +3,8 @@
 # changed; columns of the type instaid.id, and types made of it; rights, of PUBLIC and of a role
 # that has left; domains that default to a shard's next_id(), in the SQL edition, too.
 # pg_regress has neither program.
+# not in: assert
+# in: newest
 
 use strict;
 use warnings;

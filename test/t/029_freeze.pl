@@ -1,6 +1,7 @@
 # A frozen shard is frozen where its dump is restored, with and without its data: the MAXVALUE of
 # its sequences stops them.  test/specs/freeze.spec has the sessions that freeze_shard() waits for,
 # and sql/freeze.sql the functions that it stops.  pg_regress has no pg_dump.
+# not in: assert
 
 use strict;
 use warnings;

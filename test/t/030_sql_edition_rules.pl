@@ -1,6 +1,7 @@
 # The rules of the SQL edition (sql-edition/): each has a check here, which
 # passes on the script, and fails on a copy of the script that breaks the rule.  Clocks
 # are stopped and servers killed, which pg_regress cannot do.
+# not in: version assert
 
 # packages: faketime
 use strict;

@@ -7,6 +7,7 @@
 # FULL=1 adds runs of 20 million IDs
 #
 # packages: libipc-run-perl
+# not in: version assert
 
 use strict;
 use warnings;

@@ -3,6 +3,7 @@
 # fail, and no ID may come twice.  pg_regress has one session.
 #
 # FULL=1 adds longer runs, of a million IDs
+# not in: version assert
 
 use strict;
 use warnings;

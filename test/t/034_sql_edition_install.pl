@@ -1,6 +1,7 @@
 # Installing, updating and removing the SQL edition: what it refuses to be installed
 # over, default privileges that are an attack, an update while clients insert, and columns that
 # keep their values without it.  pg_regress has one role and one session.
+# not in: assert
 
 use strict;
 use warnings;

@@ -2,6 +2,7 @@
 # be used, since plpgsql_check does not exist for every PostgreSQL.
 #
 # packages: postgresql-@PG@-plpgsql-check?
+# not in: version assert
 
 use strict;
 use warnings;

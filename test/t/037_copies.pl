@@ -8,6 +8,7 @@
 # INSTAID_TEST_COPIES is a pattern that chooses shapes by their names, instead of a quarter.
 #
 # FULL=1 adds the other shapes, all with public open and as objects of a superuser, and writers
+# not in: version assert
 
 use strict;
 use warnings;

@@ -1,6 +1,7 @@
 # Removing instaid, in both editions, by the blocks of the documentation: columns keep their rows
 # and count on.  Whatever fails, nothing is dropped that is used, even if psql goes on after an
 # error, as it does with what is pasted.  pg_regress has one session, and one owner.
+# not in: version assert
 
 use strict;
 use warnings;

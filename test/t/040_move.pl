@@ -3,6 +3,7 @@
 # each way in which a move could go wrong that the trials have found.
 #
 # FULL=1 adds kills of servers, --finish and --cancel and cuts of networks at each step, and signals
+# not in: assert
 
 use strict;
 use warnings;
@@ -26,8 +27,34 @@ my ($old, $new) = map { Clients::server($_, { allows_streaming => 'logical' }, @
 $_->safe_psql('postgres', 'CREATE ROLE app; CREATE ROLE reader; CREATE ROLE own LOGIN')
   for $old, $new;
 
-# without those of --dump
-my @steps = grep { !/^(rehearsing|rehearsed|made|copied|verified)$/ } Move::steps();
+# The states, without a server; and the page has the same table
+my $make = "make -s -C move PG_CONFIG='$ENV{PG_CONFIG}' test_states";
+is(system("$make && move/test_states"), 0, 'the table of states');
+{
+	my $page = slurp_file('docs/moving-a-shard.md');
+	my $states = `instaid-move --states`;
+	ok(index($page, $states) >= 0, '... is the one of the page') or diag($states);
+}
+
+# The points at which it is killed: those of a move that nothing stops, those that only a run after
+# a kill has, and those of --finish and --cancel
+my @straight = (
+	'begun', 'guards', 'slot', 'dumped', 'subscribed', 'defined', 'enabled', 'both dumped',
+	'refreshed', 'following', 'way back published', 'way back slot', 'way back', 'stopping',
+	'guarded', 'stopped', 'applied', 'told', 'started', 'switched', 'slot dropped', 'copy ended',
+	'unpublished', 'publication dropped', 'advanced', 'way back enabled', 'marked', 'comparing',
+	'compared');
+my %again = (
+	'way back' =>
+	  [ 'way back slot dropped', 'way back subscription dropped', 'way back dropped' ],
+	'stopping' => ['taken back'], 'guarded' => ['served again']);
+my @ending =
+  ('detached', 'slots dropped', 'copy dropped', 'guards dropped', 'unpublished', 'ended');
+# in turn: each run goes on where the last one was killed, after "subscribed" beyond "defined"
+my @moving = map { ($_, @{ $again{$_} // [] }) } grep { $_ ne 'defined' } @straight;
+is(join(', ', sort keys %{ { map { $_ => 1 } 'defined', @moving, @ending } }),
+	join(', ', grep { !/^(rehearsing|rehearsed|made|copied|verified)$/ } Move::steps()),
+	'the points at which it is killed are those of the table, and of the parts of its steps');
 
 my ($db, $from, $to) = ('postgres', $old, $new);
 my ($rc, $out, $err);
@@ -355,16 +382,10 @@ sub killed_at_each
 my $serving = sub { return $_[0]->safe_psql($db, q{SELECT NOT frozen FROM instaid.shards}) };
 old('UPDATE insta5.counters SET n = 0; TRUNCATE insta5.photos, insta5.likes, insta5.events;');
 $writers = Writers->start(3, 0.02, $old, $new);
-my @ending = ('detached', 'slots dropped', 'copy dropped', 'guards dropped', 'unpublished');
-my @moving = grep { my $s = $_; !grep { $s eq $_ } @ending[ 0 .. 3 ], 'served again',
-	'way back dropped', 'taken back', 'refreshed', 'comparing', 'both dumped' } @steps;
 # of --finish and --cancel, too
-my @killed_ending = $ENV{FULL} ? @ending : 'slots dropped';
-my $n = killed_at_each('killed at each step', undef, undef, ['insta5'], 'begun', 'guards', 'slot',
-	'dumped', 'defined', 'enabled', 'refreshed', 'following',
-	map { $_ eq 'publication dropped' ? ('unpublished', $_) : $_ }
-	grep { !/^(begun|guards|slot|dumped|defined|enabled|following)$/ } @moving);
-cmp_ok($n, '>=', @moving, "... at all of @moving");
+my @killed_ending = $ENV{FULL} ? @ending[ 0 .. 4 ] : 'slots dropped';
+my $n = killed_at_each('killed at each step', undef, undef, ['insta5'], @moving);
+is($n, @moving, "... at all of @moving");
 is(places(), 'insta5 frozen insta5', '... the target has it');
 $n = killed_at_each("--finish killed after: @killed_ending", undef, undef, ['--finish'],
 	@killed_ending);
@@ -380,7 +401,8 @@ cmp_ok($sum->{count}, '>', 10, '... and the clients were served meanwhile');
 for my $side ('source', 'target')
 {
 	$writers = Writers->start(3, 0.02, $old, $new);
-	my @at = $ENV{FULL} ? @moving : $side eq 'source' ? 'switched' : 'told';
+	my @at = $ENV{FULL} ? @straight[ 0 .. $#straight - 1 ]
+	  : $side eq 'source' ? 'switched' : 'told';
 	my @failed;
 	for my $at (@at)
 	{
@@ -542,7 +564,8 @@ is(im('--finish'), 0, '... finished');
 #### Cancelled ####
 
 ($from, $to) = ($old, $new) if places() =~ /^insta5 /;
-my @before = grep { !/^(switched|.* dropped|source marked|advanced|way back enabled)$/ } @moving;
+my ($switched) = grep { $straight[$_] eq 'switched' } 0 .. $#straight;
+my @before = @straight[ 0 .. $switched - 1 ];
 {
 	my $only = places() . left();
 	my @wrong;
@@ -558,10 +581,9 @@ my @before = grep { !/^(switched|.* dropped|source marked|advanced|way back enab
 		  if error_of($from, 'INSERT INTO insta5.photos (who) VALUES (0)');
 	}
 	is("@wrong", '', 'cancelled after a kill, both sides are as before');
-	im('--prepare', 'insta5');
-	is($rc, 0, '--prepare');
-	im({ at => $_ }, '--cancel')
-	  for $ENV{FULL} ? ('served again', 'way back dropped') : (), @killed_ending;
+	is(im({ at => 'stopped' }, 'insta5'), -1, 'killed while writes are refused');
+	is(im({ at => $_ }, '--cancel'), -1, "--cancel is killed after: $_")
+	  for $ENV{FULL} ? ('served again', @{ $again{'way back'} }) : (), @killed_ending;
 	is(im('--cancel'), 0, "--cancel killed after: @killed_ending");
 	is(places() . left(), $only, '... leaves both sides as before');
 	is(im('--cancel'), 0, '... and again does nothing');
@@ -607,6 +629,27 @@ sub started
 	return \%run;
 }
 sub ended { my ($run) = @_; $run->{run}->finish; return $? >> 8 }
+
+# After each step, both sides have what the model of move/test/states.c has
+fresh('model');
+{
+	my $seen = PostgreSQL::Test::Utils::tempdir . '/seen';
+	my $look = sub {
+		my (@sides) = map { q{"} . ($_->connstr($db) =~ s/'//gr) . q{"} } @_;
+		return "instaid-move --from $sides[0] --to $sides[1] --status --json | "
+		  . q{perl -ne '$s = $1 if /"source": "(.*)",/;}
+		  . q{ print "$ENV{MOVE_STEP}: $s | $1\n" if /"target": "(.*)"/'} . " >>$seen";
+	};
+	is(im({ at => '*', do => $look->($old, $new) }, 'insta5'), 0, 'a move, seen after each step');
+	is(im({ at => '*', do => $look->($new, $old) }, '--reverse'), 0, '... back');
+	($from, $to) = ($new, $old);
+	is(im({ at => '*', do => $look->($old, $new) }, '--finish'), 0, '... and finished');
+	($from, $to) = ($old, $new);
+	my @model = grep { !/^ended/ } split /\n/, `move/test_states print`;
+	my %steps = map { /^(.*?):/ ? ($1 => 1) : () } @model;
+	is(join("\n", grep { /^(.*?):/ && $steps{$1} } split /\n/, slurp_file($seen)),
+		join("\n", @model), '... has what the model has');
+}
 
 # What is not committed when it switches, and what was created meanwhile
 fresh('created', 'GRANT ALL ON SCHEMA insta5 TO app');
@@ -872,7 +915,7 @@ for my $fault ("! .*'pending', is open", '! table insta5.nokey has no replica id
 	'! shard ID 5 is schema other',
 	'! the target lacks what the shards use: collation c, function one\(\), operator class bytes'
 	  . ' USING hash, operator ===\(pg_catalog.text,pg_catalog.text\), role only_here,'
-	  . ' server only_there, text search configuration plain, type mood; create it there',
+	  . ' server only_there, text search configuration plain, type mood: create it there',
 	# from 16 on, this interval is one for each subscription
 	$new->pg_version < 16 ? '- wal_retrieve_retry_interval of the target is 5s' : (),
 	'- materialized view insta5.mv',
@@ -881,6 +924,13 @@ for my $fault ("! .*'pending', is open", '! table insta5.nokey has no replica id
 	like($out =~ s/public\.//gr, qr/^  $fault/m, "... $fault");
 }
 is(() = $out =~ /^.*\bq1\b/mg, 1, '... and nothing that is part of one of these');
+is(im('--check-only', '--json', 'insta5'), 5, '... as JSON');
+is(new(qq{SELECT string_agg(DISTINCT j->>'severity' || ' ' || (j->>'code'), ', ' ORDER BY
+	j->>'severity' || ' ' || (j->>'code')) FROM json_array_elements(\$json\$$out\$json\$) AS j
+	WHERE j->>'code' <> 'slow-start' AND j->>'object' <> '' AND j->>'cure' <> ''}),
+	join(', ', (map { "error $_" } 'child-crosses', 'dependant', 'key-crosses', 'object-missing',
+		'prepared-transaction', 'replica-identity', 'shard-id', 'trigger-fires', 'unlogged'),
+		map { "remark $_" } 'disk', 'materialized-view', 'published'), '... each has its code');
 is(left(), 'publication mine ' =~ s/publication mine/ /r =~ s/^ +$/ /r, '... nothing was changed');
 $_->safe_psql($db, 'ROLLBACK PREPARED $$pending$$') for $old;
 old('DROP ROLE IF EXISTS nobody; REVOKE SELECT ON insta5.t FROM only_here; DROP ROLE only_here');
@@ -979,7 +1029,8 @@ $old->poll_query_until('postgres', "SELECT wal_status = 'lost' FROM pg_replicati
   or die 'the slot is not lost';
 is(im('--switch'), 2, '--switch of what does not follow');
 is(im('--status'), 0, '--status of a slot that is lost');
-like($out, qr/next:    the slot of the source is lost: --cancel, and begin again\n/, '... says so');
+like($out, qr/: the slot of the source is lost\n(.*\n)*  next:    --cancel, and begin again\n/,
+	'... says so');
 is(im(), 7, 'a slot that is lost');
 like($err, qr/lost.*\n.*max_slot_wal_keep_size.*\n.*--cancel/, '... is told, and what to do');
 configure($old, 'max_slot_wal_keep_size', '-1');

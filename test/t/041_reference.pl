@@ -1,7 +1,9 @@
 # The references have each public function, view, type and setting of instaid's editions, and of
 # instaid_tickets, under its name, with the signature of the catalog, and quote only messages that
-# the sources can print.
+# the sources can print.  The pages say how the editions differ, and list the findings of audit().
 # With REFERENCE set, it writes the signatures into the pages: see "make reference".
+# not in: assert
+# in: newest
 
 use strict;
 use warnings;
@@ -116,6 +118,91 @@ cmp_ok(scalar(@messages), '>', 2000, 'messages in the sources');
 is(faults(%texts), '', 'the references');
 is(join(' ', grep { slurp_file($_) =~ /^```signature/m } grep { !/reference/ } glob '*.md */*.md'),
 	'', 'signatures are nowhere else');
+
+# The same names, arguments, results and properties, apart from what the page says
+sub in_both
+{
+	my ($sql) = @_;
+	return map { { map { split /=/, $_, 2 } split /\n/, $node->safe_psql($_, $sql) } } 'postgres',
+	  'sql_edition';
+}
+my ($in_c, $in_sql) = in_both(q{
+	SELECT format('%s(%s)=%s', p.proname, pg_get_function_arguments(p.oid),
+		concat_ws(' ', pg_get_function_result(p.oid), p.provolatile, p.proisstrict, p.proparallel,
+			p.proretset))
+	FROM pg_proc AS p WHERE p.pronamespace = 'instaid'::regnamespace AND p.proname !~ '^_'
+	UNION ALL
+	SELECT format('%s.%s=%s', c.relname, a.attname, format_type(a.atttypid, NULL))
+	FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0
+	WHERE c.relnamespace = 'instaid'::regnamespace AND c.relkind = 'v' AND c.relname !~ '^_'});
+my %differ;
+for my $name (keys %{ { %$in_c, %$in_sql } })
+{
+	$differ{ $name =~ s/[(.].*//r }++ if ($in_c->{$name} // '') ne ($in_sql->{$name} // '');
+}
+my $page = slurp_file('docs/sql-edition.md');
+my ($section) = $page =~ /^## What differs\n(.*?)^## /ms or die 'the page has no section';
+my %told = map { $_ => 1 } map { /`(\w+)\(/g, /view `(\w+)`/g,
+	/type `(\w+)`/g } grep { /^\|/ } split /\n/, $section;
+is(join(' ', grep { !$told{$_} } sort keys %differ), '',
+	'docs/sql-edition.md names all functions and views that differ');
+
+# common/ calls what each edition defines for itself, and common/README.md says how.
+my @in_both = in_both(q{
+	SELECT p.proname || '=' || format('%s(%s) %s', p.proname,
+		string_agg(a.arg, ', ' ORDER BY a.n) FILTER (WHERE a.is_in), COALESCE(
+			CASE WHEN p.proretset THEN 'SETOF ' ELSE '' END
+			|| string_agg(a.arg, ', ' ORDER BY a.n) FILTER (WHERE NOT a.is_in),
+			pg_get_function_result(p.oid)))
+	FROM pg_proc AS p LEFT JOIN LATERAL (
+		SELECT u.n, COALESCE(u.mode, 'i') = 'i', u.name || ' ' || format_type(u.type, NULL)
+		FROM unnest(p.proargnames, COALESCE(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes)
+			WITH ORDINALITY AS u (name, type, mode, n)) AS a (n, is_in, arg) ON true
+	WHERE p.pronamespace = 'instaid'::regnamespace AND p.proname ~ '^_' GROUP BY p.oid
+	UNION ALL
+	SELECT c.relname || '=' || format('%s %s', c.relname, string_agg(
+		a.attname || ' ' || format_type(a.atttypid, NULL), ', ' ORDER BY a.attnum))
+	FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0
+	WHERE c.relnamespace = 'instaid'::regnamespace AND c.relname ~ '^_' GROUP BY c.oid});
+s/timestamp with time zone/timestamptz/g for values %{ $in_both[0] }, values %{ $in_both[1] };
+($in_c, $in_sql) = @in_both;
+my @names = grep { exists $in_sql->{$_} } sort keys %$in_c;
+is(join("\n", map { $in_sql->{$_} } @names), join("\n", map { $in_c->{$_} } @names),
+	'private functions and views of one name have one shape in both editions');
+my $common = join '', map { slurp_file($_) } glob 'common/*.sql';
+my %made = map { $_ => 1 } $common =~ /^CREATE OR REPLACE \w+ instaid\.(_\w+)/mg;
+my %shown = map { /(\w+)/ => $_ } map { "$_->[0] $_->[1]" =~ tr/`//dr }
+  map { [ (split / \| /)[ 0, 1 ] ] } slurp_file('common/README.md') =~ /^\| (`_.*)/mg;
+is(join("\n", map { $shown{$_} } sort keys %shown),
+	join("\n", map { $in_c->{$_} } grep { !$made{$_} } @names), 'common/README.md shows them');
+is(join(' ', grep { !$made{$_} && !$shown{$_} } $common =~ s/^ *--.*//mgr =~ /\binstaid\.(_\w+)/g),
+	'', 'common/ calls no other private function');
+
+# docs/reference.md lists the findings of audit() by code, with their severities and editions.
+my %findings;
+for my $edition ('extension', 'SQL')
+{
+	my $source = slurp_file('common/findings.sql') . ($edition eq 'SQL'
+		? slurp_file('sql-edition/audit.sql')
+		: slurp_file('extension/audit.sql')
+		  . slurp_file('src/declaration.c') =~ s/code = "(\w+)"/'$1', 'error'/gr);
+	while ($source =~ /'(\w+)', (?:CASE [^,]* THEN )?'(error|warning)'(?: ELSE '(\w+)')?/g)
+	{
+		$findings{$1}{edition}{$edition} = 1;
+		$findings{$1}{severity}{$_} = 1 for grep { defined } $2, $3;
+	}
+}
+my @listed = grep { /^\| `\w+` \|.*\| (both|extension|SQL) \|$/ } split /\n/,
+  slurp_file('docs/reference.md');
+s/^\| `(\w+)` \| ([a-z, ]+) \|.*\| (\w+) \|$/$1: $2, $3/ for @listed;
+my @made;
+for my $code (sort keys %findings)
+{
+	my @editions = keys %{ $findings{$code}{edition} };
+	my @severities = reverse sort keys %{ $findings{$code}{severity} };
+	push @made, "$code: " . join ', ', @severities, @editions > 1 ? 'both' : @editions;
+}
+is(join("\n", sort @listed), join("\n", @made), 'docs/reference.md lists the codes of audit()');
 
 # Faults that are found
 for my $change (

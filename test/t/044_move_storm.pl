@@ -6,6 +6,7 @@
 #
 # FULL=1 adds ten minutes instead of 20 s, or INSTAID_MOVE_SECONDS
 # INSTAID_TEST_SEED repeats what is chosen
+# not in: version assert
 
 use strict;
 use warnings;

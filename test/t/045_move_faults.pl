@@ -1,5 +1,6 @@
 # What trials of instaid-move have found, each with its test: 040_move.pl has the moves
 # themselves, and what ends them.
+# not in: assert
 
 use strict;
 use warnings;
@@ -47,6 +48,133 @@ sub fresh
 		CREATE TABLE insta5.t (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
 		INSERT INTO insta5.t (n) SELECT generate_series(1, 100);} . ($sql // ''));
 	return;
+}
+
+#### SQL ####
+
+# Each query by itself
+{
+	my @failed;
+	my $sql = slurp_file('move/sql.c');
+	while ($sql =~ /const Query sql_(\w+) = \{"\w+",\n\t"((?:[^"\\]|\\.|"\n\t")*)",\n(\d+), /g)
+	{
+		my ($name, $text, $parameters) = ($1, $2, $3);
+		next if $name =~ /^(session|reader)$/;		# several commands
+		$text =~ s/"\n\t"//g;
+		$text =~ s/\\n/\n/g;
+		$text =~ s/\\(.)/$1/g;
+		my $values = join ', ', ('NULL') x $parameters;
+		my $error = error_of($old, "SET search_path = pg_catalog;
+			SET plan_cache_mode = force_generic_plan; PREPARE q AS $text;
+			EXPLAIN EXECUTE q" . ($values && " ($values)"));
+		push @failed, "$name: $error" if $error;
+	}
+	is("@failed", '', 'each query can be prepared and explained');
+}
+
+#### Fingerprints ####
+
+# What changes the fingerprint of the catalogs, by which a change is seen while writes are refused.
+# A REINDEX CONCURRENTLY, a CLUSTER and a column elsewhere are false alarms, which cost a comparison
+# of the definitions.
+fresh('catalogs', q{CREATE DOMAIN insta5.d AS integer; CREATE SEQUENCE insta5.s;
+	ALTER TABLE insta5.t ADD x text;
+	CREATE TABLE insta5.i (id integer GENERATED ALWAYS AS IDENTITY);
+	CREATE TABLE insta5.c (); CREATE VIEW insta5.v AS SELECT n FROM insta5.t;
+	CREATE AGGREGATE insta5.ag(integer) (SFUNC = int4pl, STYPE = integer, INITCOND = '1');
+	CREATE FUNCTION insta5.f(a integer DEFAULT 1) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+	CREATE TYPE insta5.e AS ENUM ('a'); CREATE STATISTICS insta5.st ON id, n FROM insta5.t;
+	CREATE TRIGGER tr BEFORE UPDATE ON insta5.t FOR EACH ROW
+		EXECUTE FUNCTION suppress_redundant_updates_trigger();
+	CREATE SCHEMA els; CREATE TABLE els.o (i integer PRIMARY KEY, j integer);});
+{
+	my ($fingerprint) = slurp_file('move/sql.c') =~
+	  /const Query sql_fingerprint = \{"\w+",\n\t"((?:[^"\\]|\\.|"\n\t")*)",/;
+	$fingerprint =~ s/"\n\t"//g;
+	$fingerprint =~ s/\\n/\n/g;
+	$fingerprint =~ s/\\(.)/$1/g;
+	my $sequences = old(q{SELECT array_agg(q::oid) FROM instaid._shard_sequences('insta5') AS q});
+	my $take = sub {
+		return old("SET search_path = pg_catalog; PREPARE f (text[], oid[]) AS $fingerprint;
+			EXECUTE f('{insta5}', '$sequences')");
+	};
+	my ($last, @wrong) = $take->();
+	for my $command (split /\n\t(?=same|changed)/, q{
+	same: analyze insta5.t
+	same: vacuum freeze insta5.t
+	same: vacuum freeze pg_catalog.pg_class, pg_catalog.pg_proc, pg_catalog.pg_attribute,
+		pg_catalog.pg_type, pg_catalog.pg_trigger, pg_catalog.pg_constraint
+	same: vacuum full pg_catalog.pg_proc
+	same: vacuum full pg_catalog.pg_class
+	same: vacuum full pg_catalog.pg_attribute
+	same: vacuum (full, freeze) pg_catalog.pg_constraint
+	same: reindex table pg_catalog.pg_class
+	same: truncate insta5.t
+	same: insert into insta5.t(n) select generate_series(1,10)
+	same: vacuum full insta5.t
+	same: select nextval('insta5.s')
+	same: select setval('insta5.s', 100, false)
+	same: select instaid.freeze_shard('insta5')
+	same: select instaid.thaw_shard('insta5')
+	same: create index concurrently oi on els.o(j)
+	same: reindex index concurrently els.oi
+	same: create table els.o2(i int references els.o)
+	same: create view els.v2 as select * from els.o
+	same: create table els.o3(i int)
+	same: create temp table tt(i int)
+	same: alter table els.o add k int
+	same: create publication pp for table insta5.t
+	same: drop publication pp
+	same: alter sequence insta5.s restart with 5
+	changed: create index concurrently ti on insta5.t(n)
+	same: reindex index insta5.ti
+	changed: reindex index concurrently insta5.ti
+	changed: cluster insta5.t using t_pkey
+	changed: alter domain insta5.d set default 3
+	changed: alter sequence insta5.s maxvalue 1000000
+	changed: alter sequence insta5.s cache 7
+	changed: alter table insta5.i alter id set maxvalue 100000
+	changed: create or replace aggregate insta5.ag(int) (sfunc=int4pl, stype=int, initcond='5')
+	changed: alter table insta5.t replica identity full
+	changed: alter table insta5.t alter x set storage external
+	changed: alter table insta5.t alter x set statistics 77
+	changed: alter function insta5.f strict
+	changed: create or replace function insta5.f(a int default 2) returns int language sql as
+		'select 1'
+	changed: create operator insta5.|++| (leftarg=int, rightarg=int, function=int4pl)
+	changed: create collation insta5.co (locale='C')
+	changed: create text search dictionary insta5.di (template=simple)
+	changed: alter statistics insta5.st set statistics 5
+	changed: comment on type insta5.e is 'x'
+	changed: comment on type insta5.e is 'y'
+	changed: comment on type insta5.e is null
+	changed: grant usage on type insta5.e to own
+	changed: alter default privileges in schema insta5 grant select on tables to own
+	changed: alter type insta5.e add value 'b'
+	changed: alter table insta5.t disable trigger all
+	changed: alter table insta5.t enable row level security
+	changed: create policy po on insta5.t using (true)
+	changed: create rule ru as on insert to insta5.v do instead nothing
+	changed: grant select on insta5.t to own
+	changed: grant select (n) on insta5.t to own
+	changed: alter table insta5.t add check (n > -5)
+	changed: alter table insta5.t alter n set default 3
+	changed: alter table insta5.t rename n to n2
+	changed: alter table insta5.t set (fillfactor=80)
+	changed: create schema els2; alter table insta5.c set schema els2
+	changed: alter view insta5.v rename to v3
+	changed: create table insta5.new(i int)
+	changed: alter schema insta5 owner to own
+	changed: create table els.o4(i bigint default insta5.next_id())
+	})
+	{
+		my ($expected, $sql) = $command =~ /^(same|changed): (.*)/s or next;
+		my $error = error_of($old, "SET client_min_messages = error;\n$sql");
+		my $now = $take->();
+		push @wrong, "$sql: $error" if $error || ($now eq $last ? 'same' : 'changed') ne $expected;
+		$last = $now;
+	}
+	is(join("\n", @wrong), '', 'what changes a definition changes the fingerprint, nothing else');
 }
 
 #### Guards ####
@@ -232,6 +360,27 @@ old('ALTER TABLE insta5.t ADD x integer');
 is(im('--reverse'), 0, 'with the same change it does');
 is(im('--cancel'), 0, 'and ends');
 
+# A table without a key
+fresh('keyless', 'CREATE TABLE insta5.n (n integer); CREATE TABLE insta5.o (n integer);
+	ALTER TABLE insta5.o REPLICA IDENTITY NOTHING; INSERT INTO insta5.n VALUES (1), (1);
+	CREATE TABLE insta5.f (n integer); ALTER TABLE insta5.f REPLICA IDENTITY FULL');
+is(im('insta5'), 5, 'tables without a key');
+like($out, qr/^  ! table insta5\.$_ has no replica identity, .*, or --full-identity$/m,
+	"the option is told for $_") for 'n', 'o';
+my $identities = q{SELECT string_agg(relreplident::text, '' ORDER BY relname) FROM pg_class
+	WHERE relnamespace = 'insta5'::regnamespace AND relkind = 'r'};
+is(im('--full-identity', '--prepare', 'insta5'), 0, 'with it, it goes');
+is(old($identities), 'fffd', 'they have REPLICA IDENTITY FULL');
+is(im('--cancel'), 0, 'cancelled');
+is(old($identities), 'fdnd', 'each has what it had');
+is(im('--full-identity', 'insta5'), 0, 'moved');
+new('DELETE FROM insta5.n WHERE ctid = (SELECT min(ctid) FROM insta5.n);
+	UPDATE insta5.n SET n = 2');
+is(im('--reverse'), 0, 'and back');
+is(old('TABLE insta5.n'), 2, 'with what was written to a table without a key');
+is(im('--cancel'), 0, 'and finished');
+is(old($identities), 'fdnd', 'each has what it had');
+
 # Tables that came later
 fresh('later');
 is(im('--prepare', 'insta5'), 0, 'prepared');
@@ -270,7 +419,11 @@ is(im('insta5'), 0, 'an encoding that writes é otherwise');
 like($out, qr/verified: 1 tables, 1 rows/, 'rows are the same in two encodings');
 old(q{SET session_replication_role = replica; UPDATE insta5.t SET v = 'u'});
 is(im('--verify'), 6, 'a row that differs is found');
-is(im('--finish'), 0, 'finished');
+is(im('--finish'), 6, '--finish compares the rows, too');
+like($out . $err, qr/^table insta5\.t differs\n(.*\n)*.*rows differ, and nothing was dropped$/m,
+	'... and drops nothing');
+is(places(), 'insta5 frozen insta5', '... of it');
+is(im('--finish', '--no-verify'), 0, '... unless told to');
 
 #### The check ####
 
@@ -300,6 +453,18 @@ old('DROP EXTENSION citext; DROP TABLE insta5.j, insta5.gen');
 is(im('insta5', '--source-for-target', $old->connstr($db) . " options='-c statement_timeout=0'"), 0,
 	'a copy without the timeout, and with a range type and an operator class');
 is(im('--finish'), 0, 'finished');
+
+# A target without workers
+fresh('workers');
+$new->append_conf('postgresql.conf', "max_sync_workers_per_subscription = 0
+max_worker_processes = 1\nmax_logical_replication_workers = 1");
+$new->restart;
+is(im('--check-only', '--json', 'insta5'), 5, 'a target without workers');
+like($out, qr/"severity": "error", "code": "$_"/, "it is told: $_")
+  for 'sync-workers', 'worker-processes', 'workers';
+$new->append_conf('postgresql.conf', "max_sync_workers_per_subscription = 2
+max_worker_processes = 8\nmax_logical_replication_workers = 4");
+$new->restart;
 
 #### Passwords ####
 
@@ -345,6 +510,35 @@ fresh('planted', q{GRANT USAGE, CREATE ON SCHEMA insta5 TO own; SET ROLE own;
 is(im('insta5', '--trust', 'own'), 0, 'moved');
 is(new(q{SELECT insta5.instaid_move_guard(NULL)}), 'own', 'its owner is who it was');
 is(im('--finish'), 0, 'finished');
+
+# From an older version, whose queries are written otherwise, and back
+SKIP:
+{
+	skip 'there is no older PostgreSQL', 1 if !$ENV{INSTAID_OLD};
+	my $new_source = $old;
+	$old = Clients::server('older', { install_path => $ENV{INSTAID_OLD},
+		allows_streaming => 'logical' }, 'fsync = off', 'wal_retrieve_retry_interval = 10ms');
+	local $ENV{PATH} = "$ENV{PATH}:$ENV{INSTAID_OLD}/bin";
+	fresh('versions', q{CREATE VIEW insta5.v AS SELECT t.id, n FROM insta5.t WHERE n IN (1, 2);
+		CREATE FUNCTION insta5.one() RETURNS bigint RETURN (SELECT count(*) FROM insta5.t);
+		CREATE TABLE insta5.w (id integer PRIMARY KEY, s varchar CHECK (s IN ('a', 'b')),
+			r int4range, EXCLUDE USING gist (r WITH &&));
+		ALTER TABLE insta5.w ENABLE ROW LEVEL SECURITY;
+		CREATE POLICY p ON insta5.w USING (s = 'a' AND id BETWEEN 1 AND 9);
+		CREATE STATISTICS insta5.st ON id, s FROM insta5.w;
+		ALTER TABLE insta5.w ALTER s SET STATISTICS 7;
+		CREATE TRIGGER t BEFORE UPDATE ON insta5.w FOR EACH ROW WHEN (NEW.id > OLD.id)
+			EXECUTE FUNCTION suppress_redundant_updates_trigger()});
+	is(im('insta5'), 0, 'to a newer PostgreSQL');
+	new('INSERT INTO insta5.t (n) VALUES (1)');
+	old('ALTER TABLE insta5.w ALTER s SET DEFAULT 1');
+	is(im('--reverse'), 6, 'a definition that was changed is seen');
+	new('ALTER TABLE insta5.w ALTER s SET DEFAULT 1');
+	is(im('--reverse'), 0, 'and back to the older one');
+	is(old('SELECT count(*) FROM insta5.t'), 101, 'with what was written there');
+	is(im('--cancel'), 0, 'finished');
+	$old = $new_source;
+}
 
 # As the owner alone, there and back
 SKIP:

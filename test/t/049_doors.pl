@@ -2,6 +2,8 @@
 # in each order of creation and DROP, dumps, a role with only CREATE on the database, a standby
 # that lacks one of them, and pg_upgrade from the older PostgreSQL in INSTAID_OLD, or else to the
 # same version.  pg_regress has one database, and no other server.
+# not in: assert
+# in: newest
 
 use strict;
 use warnings;

@@ -1,6 +1,7 @@
 # The commands that README lets one paste: a clone, make demo and make test.  Its address is one
 # that does not exist, so git is told to fetch this tree instead; apt-get does nothing, since the
 # packages are there.  Of make test, one file runs.
+# not in: version assert
 #
 # packages: git
 

@@ -1,4 +1,4 @@
--- Queries on the catalogs, as in sql/sanity.sql of instaid.  All except the last two must return no rows.
+-- Queries on the catalogs, as in test/pgtap/catalog.sql for instaid.  All except the last two must return no rows.
 CREATE TEMPORARY VIEW member AS
     SELECT d.classid, d.objid, pg_describe_object(d.classid, d.objid, 0) COLLATE "C" AS object
     FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid

@@ -1,19 +1,23 @@
 -- Tickets with a source as objects.  test/t/013_sources.pl has authorities that lease values.
 SET client_min_messages = warning;
-CREATE FUNCTION try(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE detail text; hint text;
+CREATE FUNCTION try(VARIADIC statements text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE statement text; detail text; hint text;
 BEGIN
-    EXECUTE statement;
-    RETURN NEXT 'no error';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    RETURN NEXT SQLSTATE || ': ' || SQLERRM;
-    IF detail <> '' THEN
-        RETURN NEXT 'DETAIL: ' || detail;
-    END IF;
-    IF hint <> '' THEN
-        RETURN NEXT 'HINT: ' || hint;
-    END IF;
+    FOREACH statement IN ARRAY statements LOOP
+        BEGIN
+            EXECUTE statement;
+            RETURN NEXT 'no error';
+        EXCEPTION WHEN OTHERS THEN
+            GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+            RETURN NEXT SQLSTATE || ': ' || SQLERRM;
+            IF detail <> '' THEN
+                RETURN NEXT 'DETAIL: ' || detail;
+            END IF;
+            IF hint <> '' THEN
+                RETURN NEXT 'HINT: ' || hint;
+            END IF;
+        END;
+    END LOOP;
 END $$;
 
 -- options of servers and mappings are those of libpq
@@ -36,10 +40,10 @@ SELECT ticket, server, servers, step, source, is_used FROM instaid_tickets.ticke
 -- nobody reads or writes it
 SELECT try('TABLE remote'), try('INSERT INTO remote VALUES (1)');
 -- it has no values to lease, and cannot be guarded
-SELECT try($$SELECT * FROM instaid_tickets.lease('remote', 1)$$);
-SELECT try($$SELECT instaid_tickets.guard('remote', 1)$$);
--- this server has not preloaded the library
-SELECT try($$SELECT instaid_tickets.next('remote')$$);
+SELECT try($$SELECT * FROM instaid_tickets.lease('remote', 1)$$,
+    $$SELECT instaid_tickets.guard('remote', 1)$$,
+    -- this server has not preloaded the library
+    $$SELECT instaid_tickets.next('remote')$$);
 SELECT * FROM instaid_tickets.audit();
 SELECT count(*) FROM instaid_tickets.segments;
 -- a foreign table of another wrapper is no ticket

@@ -1,18 +1,22 @@
 CREATE EXTENSION instaid_tickets;
-CREATE FUNCTION try(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE detail text; hint text;
+CREATE FUNCTION try(VARIADIC statements text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE statement text; detail text; hint text;
 BEGIN
-    EXECUTE statement;
-    RETURN NEXT 'no error';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    RETURN NEXT SQLSTATE || ': ' || SQLERRM;
-    IF detail <> '' THEN
-        RETURN NEXT 'DETAIL: ' || detail;
-    END IF;
-    IF hint <> '' THEN
-        RETURN NEXT 'HINT: ' || hint;
-    END IF;
+    FOREACH statement IN ARRAY statements LOOP
+        BEGIN
+            EXECUTE statement;
+            RETURN NEXT 'no error';
+        EXCEPTION WHEN OTHERS THEN
+            GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+            RETURN NEXT SQLSTATE || ': ' || SQLERRM;
+            IF detail <> '' THEN
+                RETURN NEXT 'DETAIL: ' || detail;
+            END IF;
+            IF hint <> '' THEN
+                RETURN NEXT 'HINT: ' || hint;
+            END IF;
+        END;
+    END LOOP;
 END $$;
 -- Tickets in one session.  test/t/012_tickets.pl tests crashes and several servers.
 
@@ -107,8 +111,8 @@ SELECT take('small', 3);
 SELECT values_left FROM instaid_tickets.tickets WHERE ticket::text = 'small';
 SELECT try($$SELECT * FROM instaid_tickets.lease('small', 2)$$);
 SELECT take('small');
-SELECT try($$SELECT instaid_tickets.next('small')$$);
-SELECT try($$SELECT nextval('public.small')$$);
+SELECT try($$SELECT instaid_tickets.next('small')$$,
+    $$SELECT nextval('public.small')$$);
 SELECT last_value, values_left FROM instaid_tickets.tickets WHERE ticket::text = 'small';
 -- the statement of the hint widens the type
 ALTER SEQUENCE public.small AS bigint;
@@ -122,8 +126,8 @@ ROLLBACK;
 -- the end of bigint, and of smallint
 SELECT instaid_tickets.create('public.large', 3, 3, 9223372036854775800), instaid_tickets.create('public.tiny', data_type => 'smallint', start => 32766);
 SELECT take('large', 3);
-SELECT try($$SELECT instaid_tickets.next('large')$$);
-SELECT try($$SELECT * FROM instaid_tickets.lease('photos', 9223372036854775807)$$);
+SELECT try($$SELECT instaid_tickets.next('large')$$,
+    $$SELECT * FROM instaid_tickets.lease('photos', 9223372036854775807)$$);
 SELECT take('tiny', 2);
 SELECT try($$SELECT instaid_tickets.next('tiny')$$);
 
@@ -140,17 +144,17 @@ DROP SEQUENCE odd, even;
 SELECT instaid_tickets.create('public.odd', 1, 2), instaid_tickets.create('public.even', 2, 2);
 SELECT take('odd', 50), (take('even', 60))[60] AS even;
 -- another order fails
-SELECT try($$SELECT instaid_tickets.restripe('odd', 1, 3, 300)$$);
-SELECT try($$SELECT instaid_tickets.guard('odd', 98)$$);
+SELECT try($$SELECT instaid_tickets.restripe('odd', 1, 3, 300)$$,
+    $$SELECT instaid_tickets.guard('odd', 98)$$);
 SELECT instaid_tickets.guard('odd', 300), instaid_tickets.guard('even', 300);
 SELECT ticket, last_value, values_left FROM instaid_tickets.tickets WHERE ticket::text IN ('odd', 'even') ORDER BY ticket::text;
-SELECT try($$SELECT instaid_tickets.restripe('odd', 1, 3, 303)$$);
-SELECT try($$SELECT instaid_tickets.guard('odd', 303)$$);
+SELECT try($$SELECT instaid_tickets.restripe('odd', 1, 3, 303)$$,
+    $$SELECT instaid_tickets.guard('odd', 303)$$);
 SELECT instaid_tickets.guard('odd', 300);
-SELECT try($$SELECT instaid_tickets.restripe('odd', 1, 7, 300)$$);
-SELECT try($$SELECT instaid_tickets.restripe('odd', 4, 3, 300)$$);
-SELECT try($$SELECT instaid_tickets.restripe('odd', 0, 3, 300)$$);
-SELECT try($$SELECT instaid_tickets.restripe('odd', 0, 0, 300)$$);
+SELECT try($$SELECT instaid_tickets.restripe('odd', 1, 7, 300)$$,
+    $$SELECT instaid_tickets.restripe('odd', 4, 3, 300)$$,
+    $$SELECT instaid_tickets.restripe('odd', 0, 3, 300)$$,
+    $$SELECT instaid_tickets.restripe('odd', 0, 0, 300)$$);
 SELECT instaid_tickets.restripe('odd', 1, 3, 300);
 SELECT instaid_tickets.create('public.third', 3, 3, 301);
 SELECT take('odd', 3), take('even', 3), take('third', 3);
@@ -161,8 +165,8 @@ SELECT ticket, server, servers, last_value, off_stripe FROM instaid_tickets.tick
 SELECT try($$SELECT instaid_tickets.restripe('odd', 1, 3, 300)$$);
 -- a ticket that has issued nothing, and the limits of boundaries
 SELECT instaid_tickets.create('public.fresh', 1, 2, 1001);
-SELECT try($$SELECT instaid_tickets.guard('fresh', 1000)$$);
-SELECT try($$SELECT instaid_tickets.guard('fresh', 9223372036854775807)$$);
+SELECT try($$SELECT instaid_tickets.guard('fresh', 1000)$$,
+    $$SELECT instaid_tickets.guard('fresh', 9223372036854775807)$$);
 SELECT instaid_tickets.guard('fresh', 1002);
 SELECT instaid_tickets.restripe('fresh', 3, 3, 1002);
 SELECT take('fresh');
@@ -179,21 +183,21 @@ SELECT take('fresh');
 -- what create() refuses, and calls for a ticket that does not exist
 SELECT try(format('SELECT instaid_tickets.create(%L)', name)) FROM unnest(ARRAY['photos', 'a.public.photos', '', 'public.' || repeat('x', 64)]) AS name;
 SELECT try($$SELECT instaid_tickets.create('public.1')$$) LIMIT 1;
-SELECT try($$SELECT instaid_tickets.create('public.photos')$$);
-SELECT try($$SELECT instaid_tickets.create('public.bad', 3, 2)$$);
-SELECT try($$SELECT instaid_tickets.create('public.bad', 0, 2)$$);
-SELECT try($$SELECT instaid_tickets.create('public.bad', 1, 0)$$);
-SELECT try($$SELECT instaid_tickets.create('public.bad', start => 0)$$);
-SELECT try($$SELECT instaid_tickets.create('public.bad', step => 0)$$);
-SELECT try($$SELECT instaid_tickets.create('public.bad', data_type => 'numeric')$$);
-SELECT try($$SELECT instaid_tickets.create('public.bad', data_type => 'integer', start => 2147483648)$$);
-SELECT try($$SELECT instaid_tickets.create('public.bad', 2, 2, start => 9223372036854775807)$$);
+SELECT try($$SELECT instaid_tickets.create('public.photos')$$,
+    $$SELECT instaid_tickets.create('public.bad', 3, 2)$$,
+    $$SELECT instaid_tickets.create('public.bad', 0, 2)$$,
+    $$SELECT instaid_tickets.create('public.bad', 1, 0)$$,
+    $$SELECT instaid_tickets.create('public.bad', start => 0)$$,
+    $$SELECT instaid_tickets.create('public.bad', step => 0)$$,
+    $$SELECT instaid_tickets.create('public.bad', data_type => 'numeric')$$,
+    $$SELECT instaid_tickets.create('public.bad', data_type => 'integer', start => 2147483648)$$,
+    $$SELECT instaid_tickets.create('public.bad', 2, 2, start => 9223372036854775807)$$);
 SELECT instaid_tickets.create('public.bad', start => NULL) IS NULL AS null;
-SELECT try($$SELECT instaid_tickets.next('bad')$$);
-SELECT try($$SELECT * FROM instaid_tickets.lease('bad', 2)$$);
-SELECT try($$DROP SEQUENCE bad$$);
-SELECT try($$SELECT instaid_tickets.guard('bad', 10)$$);
-SELECT try($$SELECT instaid_tickets.restripe('bad', 1, 2, 10)$$);
+SELECT try($$SELECT instaid_tickets.next('bad')$$,
+    $$SELECT * FROM instaid_tickets.lease('bad', 2)$$,
+    $$DROP SEQUENCE bad$$,
+    $$SELECT instaid_tickets.guard('bad', 10)$$,
+    $$SELECT instaid_tickets.restripe('bad', 1, 2, 10)$$);
 -- sequences that somebody has altered
 ALTER SEQUENCE public.fresh CYCLE;
 SELECT try($$SELECT instaid_tickets.next('fresh')$$);
@@ -210,10 +214,10 @@ DROP SEQUENCE passing;
 CREATE SEQUENCE downwards INCREMENT -1;
 CREATE SEQUENCE strange INCREMENT 9223372036854775807 MINVALUE -9223372036854775808 START -9223372036854775807;
 CREATE TABLE public.no_ticket ();
-SELECT try($$SELECT instaid_tickets.next('downwards')$$);
--- a refusal is not remembered as a ticket
-SELECT try($$SELECT instaid_tickets.next('downwards')$$);
-SELECT try($$SELECT instaid_tickets.next('no_ticket')$$);
+SELECT try($$SELECT instaid_tickets.next('downwards')$$,
+    -- a refusal is not remembered as a ticket
+    $$SELECT instaid_tickets.next('downwards')$$,
+    $$SELECT instaid_tickets.next('no_ticket')$$);
 SELECT try(format('SELECT instaid_tickets.%s', call)) FROM unnest(ARRAY['guard(''downwards'', 10)', 'restripe(''downwards'', 1, 2, 10)']) AS call;
 -- PostgreSQL's messages differ between versions
 SELECT left(line, 5) FROM unnest(ARRAY['guard(''no_ticket'', 10)', 'restripe(''no_ticket'', 1, 2, 10)']) AS call,
@@ -242,13 +246,13 @@ SET ROLE regress_ticket_owner;
 SELECT instaid_tickets.create('public.theirs');
 SELECT take('theirs');
 SET ROLE regress_ticket_app;
-SELECT try($$SELECT instaid_tickets.next('theirs')$$);
-SELECT try($$SELECT * FROM instaid_tickets.lease('theirs', 1)$$);
+SELECT try($$SELECT instaid_tickets.next('theirs')$$,
+    $$SELECT * FROM instaid_tickets.lease('theirs', 1)$$);
 SELECT ticket, server, last_value, values_left, off_stripe FROM instaid_tickets.tickets WHERE ticket::text = 'theirs';
 -- what takes no value asks for no right to take one
-SELECT try($$DROP SEQUENCE theirs$$);
-SELECT try($$SELECT instaid_tickets.guard('theirs', 100)$$);
-SELECT try($$SELECT instaid_tickets.restripe('theirs', 1, 2, 100)$$);
+SELECT try($$DROP SEQUENCE theirs$$,
+    $$SELECT instaid_tickets.guard('theirs', 100)$$,
+    $$SELECT instaid_tickets.restripe('theirs', 1, 2, 100)$$);
 RESET ROLE;
 GRANT CREATE ON SCHEMA public TO regress_ticket_app;
 SET ROLE regress_ticket_app;
@@ -260,9 +264,9 @@ GRANT USAGE ON SEQUENCE public.theirs TO regress_ticket_app;
 SET ROLE regress_ticket_app;
 SELECT take('theirs');
 SELECT ticket, last_value FROM instaid_tickets.tickets WHERE ticket::text = 'theirs';
-SELECT try($$DROP SEQUENCE theirs$$);
-SELECT try($$SELECT instaid_tickets.guard('theirs', 100)$$);
-SELECT try($$SELECT instaid_tickets.restripe('theirs', 1, 2, 100)$$);
+SELECT try($$DROP SEQUENCE theirs$$,
+    $$SELECT instaid_tickets.guard('theirs', 100)$$,
+    $$SELECT instaid_tickets.restripe('theirs', 1, 2, 100)$$);
 
 RESET ROLE;
 -- a step changes how much is logged, and no value

@@ -9,7 +9,6 @@ INSERT INTO differences VALUES
     ('next_id() of a shard, functions', '2', '1', 'one argument, of a domain that refuses sequences of others, has a default'),
     ('language of next_id()', 'instaid', 'sql', 'a language needs a handler in C'),
     ('position before the first ID', 'none', 'set', 'the sequence begins at the time of the shard''s creation'),
-    ('counter of a sequence', 'setval() sets it', 'setval() cannot', 'its range holds the epoch and the shard ID, besides the time'),
     ('settled_id()', 'a bigint', E'0A000 the SQL edition of instaid cannot do this\n| settled_id() needs the extension instaid.\n'
         '| Store pg_current_xact_id() in each row, and read below pg_snapshot_xmin(pg_current_snapshot()).',
         'it reads the IDs of open transactions in shared memory'),
@@ -22,7 +21,7 @@ INSERT INTO differences VALUES
     ('renumber_shard() to the number below', 'done', '55000', 'the ends of the two ranges would meet'),
     ('right to take IDs', 'USAGE ON SEQUENCE insta5.table_id_seq', 'EXECUTE ON ALL FUNCTIONS IN SCHEMA insta5',
         'here the functions run with the rights of their owner, since a role with USAGE could set the sequence back'),
-    ('limit of the drift', 'instaid.max_drift', '5 s', 'a setting needs a library');
+    ('another sequence of the owner', '42501', '23514', 'the domain of the argument refuses it');
 
 CREATE FUNCTION here(what text) RETURNS text LANGUAGE sql STABLE RETURN (
     SELECT CASE WHEN to_regnamespace('instaid_sql') IS NULL THEN d.in_extension ELSE d.in_sql_edition END

@@ -1,0 +1,236 @@
+/* What would stop a move, before anything is touched. */
+#include <stdio.h>
+#include <string.h>
+
+#include "move.h"
+
+/* Print a text, or null, as JSON does. */
+void
+print_json(const char *text)
+{
+	if (!text)
+	{
+		printf("null");
+		return;
+	}
+	putchar('"');
+	for (; *text; text++)
+		if (*text == '"' || *text == '\\')
+			printf("\\%c", *text);
+		else if ((unsigned char) *text < ' ')
+			printf("\\u%04x", *text);
+		else
+			putchar(*text);
+	putchar('"');
+}
+
+static void
+finding(Move *m, const char *severity, const char *code, const char *object, const char *cure)
+{
+	bool		is_error = strcmp(severity, "error") == 0;
+
+	m->errors += is_error;
+	if (!m->options.json)
+	{
+		printf("  %c %s: %s\n", is_error ? '!' : '-', object, cure);
+		return;
+	}
+	printf("%s\n  {\"severity\": \"%s\", \"code\": \"%s\", \"object\": ", m->findings++ ? "," : "[", severity, code);
+	print_json(object);
+	printf(", \"cure\": ");
+	print_json(cure);
+	putchar('}');
+}
+
+/* Print what a query of the check has found; returns how much of it is in the way. */
+int
+show_findings(Move *m, PGresult *found)
+{
+	int			before = m->errors;
+
+	for (int i = 0; i < PQntuples(found); i++)
+		finding(m, column(found, i, "severity"), column(found, i, "code"), column(found, i, "object"),
+				column(found, i, "cure"));
+	return m->errors - before;
+}
+
+/* Can one server connect to the other?  A subscription that is not kept tells. */
+bool
+reaches(Server *s, Server *other)
+{
+	return run_secretly(s, "BEGIN; CREATE SUBSCRIPTION instaid_move_probe CONNECTION %s PUBLICATION instaid_move_probe"
+						" WITH (slot_name = NONE, create_slot = false, enabled = false, copy_data = false); ROLLBACK",
+						literal(s, other->reach));
+}
+
+static void
+check_reach(Move *m, Server *s, Server *other, const char *or_else)
+{
+	if (reaches(s, other) || is_lost(s))
+		return;
+	finding(m, "error", "unreachable", fmt("the %s's server cannot use the %s: %s", s->name, other->name, s->error),
+			strcmp(s->sqlstate, "42501") == 0 ? fmt("GRANT what is missing%s", or_else) :
+			fmt("give --%s%s%s", reach_option(m, other), m->options.reverse ? ", also with --reverse" : "", or_else));
+	forget_error(s);
+}
+
+/*
+ * Who restores a definition runs its owner's functions.  On the way back, PostgreSQL 15 runs those in expressions as
+ * the subscription's owner, too.
+ */
+static void
+check_trust(Move *m)
+{
+	char	   *definers = value(m->source, &sql_definers, m->shards);
+	bool		is_applied = !m->options.one_way && PQserverVersion(m->source->conn) < 160000;
+
+	for (int i = 0; i < 1 + is_applied && definers; i++)
+	{
+		Server	   *s = i ? m->source : m->target;
+		PGresult   *found = rows(s, &sql_untrusted, definers, m->options.trusted);
+
+		for (int n = 0; n < PQntuples(found); n++)
+		{
+			char	   *role = PQgetvalue(found, n, 0);
+
+			finding(m, "error", "trust", fmt("the shards have definitions of %s, whose functions would run with the"
+											 " rights of %s on the %s", role, PQuser(s->conn), s->name),
+					fmt("connect as %s to it, or trust this role: --trust %s", role, role));
+		}
+	}
+}
+
+/* A column whose sequence stays would get the same values on the target. */
+static void
+check_outer_sequences(Move *m)
+{
+	PGresult   *found = rows(m->source, &sql_outer_sequences, m->shards);
+
+	for (int i = 0; i < PQntuples(found); i++)
+	{
+		char	   *sequence = column(found, i, "name"),
+				   *last = column(found, i, "last");
+		bool		is_beyond = value(m->target, &sql_is_beyond, sequence, last) != NULL;
+
+		finding(m, is_beyond ? "remark" : "error", "sequence-outside",
+				fmt("columns take values of sequence %s, which does not move, and stands at %s", sequence, last),
+				is_beyond ? "the one of the target is beyond" :
+				"ALTER SEQUENCE ... SET SCHEMA, or set the one of the target well beyond");
+	}
+}
+
+/* What of the databases themselves is in the way, as other roles can have made it */
+static void
+check_sides(Move *m)
+{
+	for (int i = 0; i < 2; i++)
+	{
+		Server	   *s = i ? m->target : m->source;
+		char	   *owner = value(s, &sql_edition_owner);
+
+		if (value(s, &sql_has_publication, m->name))
+			finding(m, "error", "publication-exists", fmt("publication %s exists on the %s, and this role does not take"
+														  " it for its own", m->name, s->name), "drop it");
+		/* whoever may create schemas could have made it, to stop writes */
+		if (i ? m->seen.target.refuses : m->seen.source.refuses)
+			finding(m, "error", "move-schema-exists", fmt("schema %s exists on the %s, which this move would take for its"
+														  " own", m->name, s->name), "drop it");
+		if (owner)
+			finding(m, "remark", "instaid-owner", fmt("schema instaid of the %s belongs to %s", s->name, owner),
+					"its functions run with your rights");
+	}
+}
+
+static void
+check_objects(Move *m)
+{
+	char	   *used = value(m->source, &sql_objects_used, m->shards),
+			   *missing;
+
+	for (int i = 0; i < 2 && used; i++)
+		if ((missing = value(m->target, &sql_objects_missing, used, i ? "t" : "f")))
+			finding(m, "error", "object-missing", fmt("%s lacks what the shards use: %s",
+													  i ? "instaid of the target" : "the target", missing),
+					i ? "let nothing use it" : "create it there");
+}
+
+static void
+check_dependants(Move *m)
+{
+	PGresult   *found = rows(m->source, &sql_dependants, m->shards);
+
+	/* partitions, children and extensions are told by check_source.sql, with another cure */
+	for (int i = 0; i < PQntuples(found); i++)
+		if (!is_true(found, i, "is_child") && strncmp(column(found, i, "object"), "extension ", 10) != 0)
+			finding(m, "error", "dependant", fmt("%s of the source uses the shards, and stays",
+												 column(found, i, "object")), "drop it");
+}
+
+static void
+check_replication(Move *m, const char *tables)
+{
+	show_findings(m, rows(m->source, &sql_check_publisher, m->shards, tables));
+	show_findings(m, rows(m->source, &sql_check_identity, m->shards, m->options.full_identity ? "t" : "f"));
+	show_findings(m, rows(m->source, &sql_check_timeout, reach_option(m, m->source), m->source->reach, "source"));
+	show_findings(m, rows(m->target, &sql_check_subscriber));
+	check_reach(m, m->target, m->source, "");
+	if (m->options.one_way)
+		return;
+	show_findings(m, rows(m->target, &sql_check_way_back));
+	show_findings(m, rows(m->target, &sql_check_timeout, reach_option(m, m->target), m->target->reach, "target"));
+	check_reach(m, m->source, m->target, ", or move with --one-way");
+}
+
+/* Name all that would stop the move. */
+int
+check(Move *m)
+{
+	char	   *editions[2] = {value(m->source, &sql_edition), value(m->target, &sql_edition)},
+			   *encodings[2] = {value(m->source, &sql_encoding), value(m->target, &sql_encoding)};
+	int			versions[2] = {PQserverVersion(m->source->conn) / 10000, PQserverVersion(m->target->conn) / 10000};
+	PGresult   *size = rows(m->source, &sql_size, m->shards, (char *) NULL);
+
+	if (m->source->error || m->target->error)
+		return settled(m, "cannot check");
+	m->findings = m->errors = 0;
+	if (!m->options.json)
+		say("%s: %s tables, %s", m->shown, column(size, 0, "tables"), column(size, 0, "size"));
+	/* no query tells how much is free */
+	finding(m, "remark", "disk", fmt("the target needs %s of free disk or more", column(size, 0, "size")),
+			"this is not checked");
+	if (m->options.by_dump)
+		finding(m, "remark", "dump", "writes will be refused while all of that is copied and compared",
+				"move without --dump where roles may replicate");
+	else
+	{
+		finding(m, "remark", "disk", fmt("the source needs free disk for all WAL that is written during the copy%s",
+										 m->options.one_way ? "" : ", and the target until --finish while the source is"
+										 " down"), "this is not checked");
+		check_replication(m, column(size, 0, "tables"));
+	}
+	show_findings(m, rows(m->source, &sql_check_source, m->shards));
+	check_dependants(m);
+	if (strcmp(editions[0], editions[1]) != 0)
+		finding(m, "error", "edition", fmt("the source has %s, and the target %s", editions[0], editions[1]),
+				"install the same there, and convert the database before or after the move");
+	else
+		show_findings(m, rows(m->target, &sql_check_target, m->shards, value(m->source, &sql_shard_ids, m->shards),
+							  value(m->source, &sql_owners, m->shards)));
+	if (versions[1] < versions[0])
+		finding(m, "error", "version", fmt("the target's PostgreSQL, %d, is older than the source's, %d", versions[1],
+										   versions[0]), "upgrade it");
+	check_objects(m);
+	if (strcmp(encodings[0], encodings[1]) != 0)
+		finding(m, "remark", "encoding", fmt("encoding and locale are %s on the source, %s on the target", encodings[0],
+											 encodings[1]), "texts may sort otherwise");
+	check_sides(m);
+	check_trust(m);
+	check_outer_sequences(m);
+	if (m->options.json)
+		printf("%s\n", m->findings ? "\n]" : "[]");
+	if (m->source->error || m->target->error)
+		return settled(m, "cannot check");
+	return m->errors == 0 ? DONE :
+		fail(m, IN_THE_WAY, fmt("%d thing%s in the way", m->errors, m->errors > 1 ? "s are" : " is"),
+			 "Each line with ! above tells the cure. Nothing was changed.", "Run the same command again.");
+}

@@ -1,0 +1,231 @@
+/* Compare the rows and the sequences of both sides. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "move.h"
+
+/*
+ * Compare two answers by their first column, in the order of bytes.  Returns what only one has, a line each, up to a
+ * null.
+ */
+char	  **
+differences(PGresult *source, PGresult *target)
+{
+	int			s = 0,
+				t = 0,
+				n = 0;
+	char	  **lines = calloc(PQntuples(source) + PQntuples(target) + 1, sizeof(char *));
+
+	while (s < PQntuples(source) || t < PQntuples(target))
+	{
+		int			order = s == PQntuples(source) ? 1 : t == PQntuples(target) ? -1 :
+			strcmp(PQgetvalue(source, s, 0), PQgetvalue(target, t, 0));
+
+		if (order != 0)
+			lines[n++] = fmt("only on the %s: %s", order < 0 ? "source" : "target",
+							 order < 0 ? PQgetvalue(source, s, 0) : PQgetvalue(target, t, 0));
+		s += order <= 0;
+		t += order >= 0;
+	}
+	return lines;
+}
+
+/* Print some of these lines; returns how many they are. */
+int
+print_lines(char **lines, int at_most)
+{
+	int			n;
+
+	for (n = 0; lines[n]; n++)
+		if (n < at_most)
+			printf("  %s\n", lines[n]);
+	if (n > at_most)
+		printf("  and %d more\n", n - at_most);
+	fflush(stdout);
+	return n;
+}
+
+/* Ask both sides the same, at the same time, and count the rows. */
+static char **
+ask_both(Move *m, PGconn *conns[2], const char *sql, const char *buckets, double *total)
+{
+	PGresult   *answers[2];
+	char	  **lines;
+
+	for (int i = 0; i < 2; i++)
+		send_text(i ? m->target : m->source, conns[i], sql, buckets);
+	for (int i = 0; i < 2; i++)
+		answers[i] = receive(i ? m->target : m->source, conns[i]);
+	for (int i = 0; total && i < PQntuples(answers[0]); i++)
+		*total += number_of(answers[0], i, "n");
+	lines = differences(answers[0], answers[1]);
+	if (m->source->error || m->target->error)
+		lines[0] = NULL;
+	PQclear(answers[0]);
+	PQclear(answers[1]);
+	return lines;
+}
+
+/*
+ * Compare the rows of a table: sums by buckets of keys, and the rows of the buckets that differ.  While clients write, a
+ * row differs as long as its change is on the way.  Therefore only a difference that is the same after the copy had it
+ * all is told.  The copy can also be ahead: a commit is sent to it when it is in the WAL, and its own server shows it a
+ * little later.  Therefore a difference must last for 3 s.
+ */
+static int
+compare_table(Move *m, PGconn *conns[2], const char *name, const char *of_rows, bool is_quiet, double *total)
+{
+	char	  **lines = ask_both(m, conns, fmt("SELECT line, n FROM (SELECT format('%%s %%s %%s', hashtext(k) & 1023,"
+											   " count(*), sum(h)), count(*) FROM (%s) AS t GROUP BY hashtext(k) & 1023)"
+											   " AS s (line, n) ORDER BY line COLLATE \"C\"", of_rows), NULL, total);
+	char	   *sql = fmt("SELECT line FROM (SELECT format('row %%s, hash %%s', k, h) FROM (%s) AS t"
+						  " WHERE hashtext(k) & 1023 = ANY ($1::integer[])) AS s (line) ORDER BY line COLLATE \"C\"",
+						  of_rows);
+	char	   *buckets = NULL;
+
+	if (!lines[0])
+		return 0;
+	for (int i = 0; i < 16 && lines[i]; i++)
+		buckets = append(buckets, strtok(strchr(lines[i], ':') + 2, " "));
+	for (int look = 0; lines[0] && look < (is_quiet ? 1 : 6); look++)
+	{
+		char	  **before = lines;
+		int			kept = 0;
+
+		if (look > 1)
+			nap(0.05 * (1 << look));
+		if (look > 0 && !has_confirmed(m, m->seen.target.has_subscription ? m->source : m->target,
+									   now() + m->options.max_wait) && !m->source->error && !m->target->error)
+			return fail(m, NOT_NOW, "the copy does not follow", "It is far behind, or has no worker.",
+						"--status tells how far.");
+		lines = ask_both(m, conns, sql, buckets, NULL);
+		for (int i = 0, b = 0; look > 0 && lines[i]; i++)
+		{
+			/* in the order of what comes after "only on the source: " */
+			while (before[b] && strcmp(before[b] + 20, lines[i] + 20) < 0)
+				b++;
+			if (before[b] && strcmp(before[b], lines[i]) == 0)
+				lines[kept++] = lines[i];
+		}
+		if (look > 0)
+			lines[kept] = NULL;
+	}
+	if (!lines[0])
+		return 0;
+	printf("table %s differs\n", name);
+	print_lines(lines, 10);
+	return DIFFERENT;
+}
+
+/* A query for the positions of a side's sequences, or null if there is none */
+static char *
+position_query(Move *m, Server *s)
+{
+	return value(s, &sql_sequences, m->shards, value(s, &sql_id_sequences, m->shards));
+}
+
+/*
+ * Does the side that serves stand where the other one stopped, or beyond?  Sequences have no snapshot, and clients go on.
+ * One that cycles may stand anywhere.  Returns how many do not.
+ */
+static int
+compare_sequences(Move *m)
+{
+	char	   *queries[2] = {position_query(m, m->source), position_query(m, m->target)};
+	PGresult   *stopped,
+			   *serving;
+	int			behind = 0;
+
+	if (!queries[0] || !queries[1])
+		return 0;
+	stopped = rows_of_text(m->source, m->source->reader, queries[0]);
+	serving = rows_of_text(m->target, m->target->reader, queries[1]);
+	for (int i = 0, j = 0; i < PQntuples(stopped); i++)
+	{
+		long long	last[2];
+		bool		called[2];
+
+		while (j < PQntuples(serving) && strcmp(PQgetvalue(serving, j, 0), PQgetvalue(stopped, i, 0)) != 0)
+			j++;
+		if (j == PQntuples(serving))
+			break;
+		for (int n = 0; n < 2; n++)
+		{
+			last[n] = atoll(column(n ? serving : stopped, n ? j : i, "last"));
+			called[n] = is_true(n ? serving : stopped, n ? j : i, "called");
+		}
+		/* those of IDs that were not used begin at the clock */
+		if (!column(stopped, i, "up") || (is_true(stopped, i, "is_id") && !called[0]))
+			continue;
+		if ((is_true(stopped, i, "up") ? last[1] < last[0] : last[1] > last[0])
+			|| (last[0] == last[1] && called[0] && !called[1]))
+		{
+			behind++;
+			printf("sequence %s stands at %lld%s on the source, and at %lld%s on the target\n",
+				   column(stopped, i, "name"), last[0], called[0] ? "" : ", not issued", last[1],
+				   called[1] ? "" : ", not issued");
+		}
+	}
+	return behind;
+}
+
+/* The commands that let the target's sequences go on where the source stopped */
+char *
+positions(Move *m)
+{
+	char	   *query = position_query(m, m->source);
+	PGresult   *result;
+
+	if (!query)
+		return "SELECT";
+	result = rows_of_text(m->source, m->source->reader, value(m->source, &sql_positions, query));
+	return PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "SELECT";
+}
+
+/* Compare all rows, and after the switch the sequences; only the first are quiet, where nobody writes. */
+int
+compare_rows(Move *m, PGconn *of_source, PGconn *of_target, bool is_quiet)
+{
+	PGconn	   *conns[2] = {of_source, of_target};
+	bool		are_alike = strcmp(PQparameterStatus(m->source->conn, "server_encoding"),
+								   PQparameterStatus(m->target->conn, "server_encoding")) == 0;
+	PGresult   *tables = rows(m->source, &sql_compared_tables, m->shards, are_alike ? "t" : "f"),
+			   *others = rows(m->target, &sql_compared_tables, m->shards, are_alike ? "t" : "f");
+	int			differ = 0,
+				left_out = 0;
+	double		total = 0,
+				began = now();
+
+	kill_point("comparing");
+	for (int i = 0; i < PQntuples(tables); i++)
+	{
+		char	   *of_rows = column(tables, i, "rows");
+		bool		is_there = false;
+		int			status;
+
+		/* after the switch, one side can have got other columns */
+		for (int j = 0; j < PQntuples(others); j++)
+			is_there |= strcmp(of_rows, column(others, j, "rows")) == 0;
+		if (!is_there)
+		{
+			say("table %s has other columns on the target, and is not compared", column(tables, i, "name"));
+			left_out++;
+			continue;
+		}
+		status = compare_table(m, conns, column(tables, i, "name"), of_rows, is_quiet, &total);
+
+		if (status && status != DIFFERENT)
+			return status;
+		differ += status != 0;
+	}
+	if (is_switched(m->state))
+		differ += compare_sequences(m);
+	if (m->source->error || m->target->error)
+		return settled(m, "cannot compare the rows");
+	if (differ)
+		return fail(m, DIFFERENT, "rows differ", "The lines above name them.",
+					"Repair the copy, or --cancel the move.");
+	say("verified: %d tables, %.0f rows, the same on both sides (%.1f s)", PQntuples(tables) - left_out, total, now() - began);
+	return DONE;
+}

@@ -1,0 +1,8 @@
+-- Why the target could not replicate back.
+SELECT 'error' AS severity, 'wal-level' AS code,
+    'wal_level of the target is ' || current_setting('wal_level') AS object,
+    'set it to logical, and restart, or move with --one-way' AS cure
+WHERE current_setting('wal_level') <> 'logical'
+UNION ALL SELECT 'error', 'slots', 'the target has no free replication slot for the way back',
+    'raise max_replication_slots, and restart, or move with --one-way'
+FROM pg_replication_slots HAVING count(*) >= current_setting('max_replication_slots')::integer

@@ -1,0 +1,2 @@
+-- Commands.  $1: the shards
+SELECT format('SELECT instaid.freeze_shard(%L)', s) FROM unnest($1::text[]) AS s

@@ -1,0 +1,1 @@
+UNION ALL SELECT tableoid, oid, xmin::text FROM {{1}}

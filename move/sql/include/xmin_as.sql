@@ -1,0 +1,1 @@
+UNION ALL SELECT '{{1}}'::regclass, {{2}}, xmin::text FROM {{3}}

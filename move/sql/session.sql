@@ -1,0 +1,10 @@
+-- What a session begins with: names mean the system's only, and values look alike on both sides.
+RESET ALL; SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;
+SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout',
+    'transaction_timeout', 'idle_session_timeout', 'idle_in_transaction_session_timeout');
+SET lock_timeout = '10s'; SET default_transaction_isolation = 'read committed';
+SET default_transaction_read_only = off; SET row_security = off; SET synchronous_commit = on;
+SET standard_conforming_strings = on; SET quote_all_identifiers = off;
+SET plan_cache_mode = force_generic_plan; SET client_encoding = 'UTF8';
+SET DateStyle = 'ISO, YMD'; SET IntervalStyle = postgres; SET TimeZone = 'UTC';
+SET extra_float_digits = 1; SET bytea_output = hex; SET lc_monetary = 'C'

@@ -1,0 +1,3 @@
+-- Commands that publish the tables that came later.  $1: the shards, $2: the publication
+SELECT format('ALTER PUBLICATION %I ADD TABLE ONLY %I.%I', $2::text, n.nspname, c.relname)
+FROM {{tables}} WHERE c.relkind = 'r' AND NOT {{is_published}}
