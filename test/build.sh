@@ -9,7 +9,7 @@ set -u
 . test/lib/private.sh
 
 src=$(pwd)
-# the compiler can be clang (see test/lint.sh)
+# the compiler can be clang (see test/tools/lint.sh)
 strict='-Wall -Wextra -Werror -Wno-unknown-warning-option -Wno-ignored-optimization-argument'
 strict="$strict -Wno-cast-function-type-strict"
 
