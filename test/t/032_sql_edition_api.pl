@@ -632,7 +632,8 @@ my %without_search_path = (
 		instaid_sql._shard_id_mask instaid_sql._sign_and_shard_id_mask',
 	'an INSERT, or a query for each row, calls it' => 'insta5.next_id instaid_sql._open
 		instaid_sql._utc_epoch',
-	'PostgreSQL makes it part of the query' => 'instaid._find_shard instaid._shard_sequences',
+	'PostgreSQL makes it part of the query' => 'instaid._descendants instaid._find_shard
+		instaid._shard_sequences',
 	'it commits' => 'instaid_adopt.adopt_shards instaid.create_shards',
 	'a trigger calls it for each statement' => 'instaid._move_guard');
 is($node->safe_psql('s', q{
