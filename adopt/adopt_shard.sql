@@ -157,10 +157,10 @@ BEGIN
         schema_name, instaid_adopt._columns_of(shard.schema, copies));
     PERFORM instaid_adopt._check_clock(schema_name, shard.epoch, taken.largest, taken.place);
     FOREACH function IN ARRAY copies LOOP
-        CONTINUE WHEN function = next_id;
-        seen := instaid_adopt._try_copy(function);
         -- one that takes values of the sequence of this shard belongs to it
-        CONTINUE WHEN seen.sequence = shard.sequence;
+        CONTINUE WHEN function = next_id
+                      OR shard.sequence = ANY (instaid_adopt._sequences_of(function));
+        seen := instaid_adopt._try_copy(function);
         layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, NULL);
         IF (layout.shard_id, layout.epoch) <> (shard.shard_id, shard.epoch) THEN
             RAISE invalid_parameter_value USING
