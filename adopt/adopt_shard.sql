@@ -1,7 +1,8 @@
 ---- Adopting ----
 
--- Lock the tables of these columns whose defaults make IDs, and find the largest ID in them, and the
--- shard IDs of the newest rows: in tables of the caller, since any role can write such a default.
+-- Lock the tables of these columns whose defaults make IDs, and find the largest ID in them, and
+-- the shard IDs of the newest rows.  Any role can write such a default: only tables of the caller
+-- are read.
 CREATE FUNCTION instaid_adopt._lock_tables_of(
     schema_name text, columns jsonb, OUT largest bigint, OUT place text, OUT shard_ids integer[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -230,7 +230,8 @@ BEGIN
         EXECUTE format('ALTER SEQUENCE %s RESTART', sequence);
         FOR n IN 0 .. 1 LOOP
             PERFORM setval(sequence, GREATEST(q.seqmin, LEAST(q.seqmax, instaid.make_id(
-                instaid.default_epoch() + interval '2 ms', n * instaid._max_shard_id(), 0))), false)
+                               instaid.default_epoch() + interval '2 ms',
+                               n * instaid._max_shard_id(), 0))), false)
             FROM pg_sequence AS q WHERE q.seqrelid = sequence;
             ids := ids || instaid_adopt._call_copy(function)::bigint;
         END LOOP;

@@ -316,7 +316,8 @@ BEGIN
         EXECUTE format('ALTER SEQUENCE %s RESTART', sequence);
         FOR n IN 0 .. 1 LOOP
             PERFORM setval(sequence, GREATEST(q.seqmin, LEAST(q.seqmax, instaid.make_id(
-                instaid.default_epoch() + interval '2 ms', n * instaid._max_shard_id(), 0))), false)
+                               instaid.default_epoch() + interval '2 ms',
+                               n * instaid._max_shard_id(), 0))), false)
             FROM pg_sequence AS q WHERE q.seqrelid = sequence;
             ids := ids || instaid_adopt._call_copy(function)::bigint;
         END LOOP;
@@ -626,8 +627,9 @@ CREATE FUNCTION instaid_adopt._number_of_rows(shard_ids integer[]) RETURNS integ
 
 ---- Adopting ----
 
--- Lock the tables of these columns whose defaults make IDs, and find the largest ID in them, and the
--- shard IDs of the newest rows: in tables of the caller, since any role can write such a default.
+-- Lock the tables of these columns whose defaults make IDs, and find the largest ID in them, and
+-- the shard IDs of the newest rows.  Any role can write such a default: only tables of the caller
+-- are read.
 CREATE FUNCTION instaid_adopt._lock_tables_of(
     schema_name text, columns jsonb, OUT largest bigint, OUT place text, OUT shard_ids integer[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -47,6 +47,11 @@ SELECT :b > :a AS increasing;
 SELECT setval('regress_l.table_id_seq', 1, false) \g /dev/null
 SELECT take() AS a \gset
 SELECT :a > :b AS increasing;
+-- ... to the low bits of the last ID, which is ahead of the clock
+SELECT take(300000) AS b \gset
+SELECT setval('regress_l.table_id_seq', 5120 + (:b & 1023), false) \g /dev/null
+SELECT take() AS a \gset
+SELECT :a > :b AS increasing;
 
 -- ALTER SEQUENCE outside of and in a transaction, with and without a rollback
 SELECT take() AS a \gset

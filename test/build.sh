@@ -9,7 +9,7 @@ set -u
 . test/lib/private.sh
 
 src=$(pwd)
-# the compiler can be clang (see test/lint.sh)
+# the compiler can be clang (see test/tools/lint.sh)
 strict='-Wall -Wextra -Werror -Wno-unknown-warning-option -Wno-ignored-optimization-argument'
 strict="$strict -Wno-cast-function-type-strict"
 
@@ -219,7 +219,7 @@ neighbours()
 )
 
 check 'out of tree, without warnings; "make uninstall" leaves no file' out_of_tree
-check 'calls of C go downward in the list of src/README.md' perl test/downward.pl "$work/build"
+check 'calls of C go downward in the list of src/README.md' perl test/tools/downward.pl "$work/build"
 check '... but not beside objects in the tree' not_beside_a_build
 check 'in the tree, and "make" assembles the script; "make clean" leaves no file' in_tree
 check 'tickets/ alone' tickets_alone

@@ -37,10 +37,11 @@ start()
 	PATH=$(cat "$SCRATCH/bindir"):$PATH SCRATCH=$SCRATCH $as_user sh -c '
 		. "$0"
 		cd "$SCRATCH"
-		pg_ctl -D data status >/dev/null 2>&1 || if [ -d data ]; then run_server; else start_server; fi
+		pg_ctl -D data status >/dev/null 2>&1 ||
+			if [ -d data ]; then run_server; else start_server; fi
 		trap - EXIT' "$PWD/test/lib/private.sh" >&2
-	echo "export PATH='$(cat "$SCRATCH/bindir")':\"\$PATH\" PGHOST='$SCRATCH' PGPORT=5432 PGUSER=postgres"
-	echo 'export PG_CONFIG=pg_config'
+	echo "export PATH='$(cat "$SCRATCH/bindir")':\"\$PATH\" PGHOST='$SCRATCH'"
+	echo 'export PGPORT=5432 PGUSER=postgres PG_CONFIG=pg_config'
 }
 
 stop()

@@ -350,7 +350,7 @@ for word in ${SUITES:-all}; do
 	for name in $names; do
 		if ! exists "$name"; then
 			echo "There is no suite \"$word\".  There are:" \
-				all full installcheck version assert cluster clients newer \
+				all full installcheck version assert newest cluster clients newer \
 				$full $cluster $clients >&2
 			exit 2
 		fi

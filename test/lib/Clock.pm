@@ -1,50 +1,55 @@
-# A server's clock, which can be moved while the server runs (libfaketime).
+# A server's clock, which is moved or stopped at once while the server runs, under any load:
+# see moved_clock.c.
 
 package Clock;
 
 use strict;
 use warnings;
 
-use File::Spec;
 use PostgreSQL::Test::Utils;
 use Time::HiRes qw(time);
+
+my $library;
 
 sub new
 {
 	my ($class) = @_;
-	my $self = bless { file => File::Spec->rel2abs(PostgreSQL::Test::Utils::tempdir . '/clock') },
-		$class;
-	chomp($self->{library} = `faketime -f +0 printenv LD_PRELOAD`);
-	die 'faketime does not work' unless $self->{library};
-	$self->set(0);
+	my $dir = PostgreSQL::Test::Utils::tempdir;
+	unless ($library)
+	{
+		$library = "$dir/moved_clock.so";
+		system('cc', '-O2', '-shared', '-fPIC', '-o', $library, 'test/lib/moved_clock.c') == 0
+		  or die 'cc';
+	}
+	my $self = bless { file => "$dir/clock" }, $class;
+	append_to_file($self->{file}, pack('q2', 0, 0));
 	return $self;
 }
 
-# The shell command that moves the clock at once, to this many seconds from the real
-# time.
-sub command
-{
-	my ($self, $offset) = @_;
-	return sprintf "echo %+.3f >%s.new && mv %s.new %s", $offset, ($self->{file}) x 3;
-}
-
+# Let the clock go on at this many seconds from the real time, or stand still at a time in
+# seconds since 1970.
 sub set
 {
-	my ($self, $offset) = @_;
-	system($self->command($offset)) == 0 or die 'cannot set the clock';
+	my ($self, $offset, $stopped) = @_;
+	open my $file, '+<:raw', $self->{file} or die $!;
+	syswrite $file, pack('q2', $offset * 1e6, ($stopped // 0) * 1e6);
+	close $file;
 	return;
 }
 
-# Start a server that uses this clock.  Its monotonic clock, which measures
-# durations, stays real.
+# The shell command that moves the clock at once
+sub command
+{
+	my ($self, $offset) = @_;
+	return sprintf q{perl -e 'open my $f, "+<:raw", "%s"; syswrite $f, pack "q2", %d, 0'},
+	  $self->{file}, $offset * 1e6;
+}
+
 sub start
 {
 	my ($self, $node) = @_;
-	local $ENV{LD_PRELOAD}                    = $self->{library};
-	local $ENV{FAKETIME_TIMESTAMP_FILE}       = $self->{file};
-	local $ENV{FAKETIME_NO_CACHE}             = 1;
-	local $ENV{FAKETIME_DONT_FAKE_MONOTONIC}  = 1;
-	local $ENV{DONT_FAKE_MONOTONIC}           = 1;	# its name before faketime 0.9.10
+	local $ENV{LD_PRELOAD}  = $library;
+	local $ENV{MOVED_CLOCK} = $self->{file};
 	$node->start;
 	return;
 }

@@ -13,7 +13,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Time::HiRes qw(sleep);
 
-# Start a server that has no instaid, with these settings.  A MovedClock can come before them.
+# Start a server that has no instaid, with these settings.  A Clock can come before them.
 # The role dba owns what is installed; the role app uses it.
 sub server
 {

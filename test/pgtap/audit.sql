@@ -227,8 +227,8 @@ CREATE TABLE insta5.others (LIKE insta5.parts INCLUDING ALL) PARTITION BY RANGE 
 CREATE TABLE insta5.none PARTITION OF insta5.others FOR VALUES FROM (MINVALUE) TO (-9223372036854775808);
 SELECT results_eq('SELECT code, object FROM instaid.audit() ORDER BY 2', $$VALUES
     ('no_partition', 'insta5.others.id'), ('last_partition', 'insta5.parts.id')$$, 'partitions at the ends of bigint are read');
-SELECT isnt_empty('SELECT instaid.dump_positions()', 'and dump_positions() reads on');
-SELECT isnt_empty('SELECT FROM instaid.metrics, instaid.shards', 'and so do the views');
+SELECT isnt_empty('SELECT instaid.dump_positions()', 'dump_positions() reads what is at the ends of bigint');
+SELECT isnt_empty('SELECT FROM instaid.metrics, instaid.shards', 'the views read what is at the ends of bigint');
 ROLLBACK TO healthy;
 
 -- rights with which another role could do harm, and no others
@@ -243,7 +243,7 @@ SELECT results_eq($$SELECT code, object, cure FROM instaid.audit() WHERE code ~ 
     ('sequence_right', 'insta5.table_id_seq', 'REVOKE UPDATE ON SEQUENCE insta5.table_id_seq FROM "B ""o""" CASCADE;')$$,
     'rights of other roles');
 SELECT cure FROM instaid.audit() WHERE code ~ '_right$' \gexec
-SELECT is_empty($$SELECT FROM instaid.audit() WHERE code ~ '_right$'$$, 'their cures take them away');
+SELECT is_empty($$SELECT FROM instaid.audit() WHERE code ~ '_right$'$$, 'the cures of rights of other roles take them away');
 ROLLBACK TO healthy;
 
 -- a function that creates copies is none, and one that asks its sequence by EXECUTE is one

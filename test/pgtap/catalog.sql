@@ -11,7 +11,7 @@ CREATE TEMP VIEW routine AS
 SELECT is_empty('SELECT routine FROM routine WHERE proname !~ ''^_'' AND obj_description(oid, ''pg_proc'') IS NULL',
     'each public function has a description');
 SELECT is_empty('SELECT oid::regclass FROM pg_class WHERE relnamespace = ''instaid''::regnamespace AND relkind = ''v'' AND relname !~ ''^_'' AND obj_description(oid, ''pg_class'') IS NULL',
-    'and each public view');
+    'each public view has a description');
 SELECT is((SELECT count(DISTINCT proowner) FROM routine), 1::bigint, 'all belong to the role that installed them');
 SELECT is_empty('SELECT routine FROM routine WHERE prosecdef', 'no function has the rights of its owner, apart from those of shards');
 SELECT is_empty($$SELECT routine FROM routine WHERE provolatile = 'v' AND proparallel = 's'

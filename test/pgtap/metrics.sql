@@ -28,16 +28,16 @@ SELECT results_eq($$SELECT drift BETWEEN '23 h' AND '25 h', sequence::text, drif
     FROM instaid.shards WHERE schema_name = 'own'$$, $$VALUES (true, 'own.table_id_seq', 'own.likes_id_seq', true)$$,
     'the drift of a sequence of a table is that of its shard');
 SELECT results_eq('SELECT drift_shard, drift_seconds BETWEEN 80000 AND 86500, unreadable FROM instaid.metrics WHERE owner = current_user',
-    $$VALUES ('own'::name, true, 0::bigint)$$, 'and that of its owner');
+    $$VALUES ('own'::name, true, 0::bigint)$$, 'the drift of a sequence of a table is that of the owner');
 SELECT instaid.freeze_shard('own'::name);
-SELECT is((SELECT drift_shard FROM instaid.metrics WHERE owner = current_user), 'ahead'::name, 'and not when the shard is frozen');
+SELECT is((SELECT drift_shard FROM instaid.metrics WHERE owner = current_user), 'ahead'::name, 'the drift of a sequence of a frozen shard does not count');
 
 -- a shard of another role that is further ahead hides only others of that role
 CREATE ROLE pgtap_app;
 CREATE SCHEMA far AUTHORIZATION pgtap_app;
 SELECT is(try_as('pgtap_app', $$SELECT instaid.create_shard('far', 90)$$), '', 'another role makes a shard');
 SELECT is(try_as('pgtap_app', $$SELECT instaid.advance_past('far.table_id_seq', instaid.min_id(now() + '1 day'), instaid.default_epoch())$$), '',
-    'which is further ahead');
+    'the shard of another role is set further ahead');
 SELECT results_eq($$SELECT owner, drift_shard, drift_seconds > 80000, expiry_shard FROM instaid.metrics
     WHERE owner IN (current_user, 'pgtap_app'::name) ORDER BY owner <> current_user$$,
     $$VALUES (current_user, 'ahead'::name, false, 'ending'::name), ('pgtap_app'::name, 'far'::name, true, 'far'::name)$$, 'each owner has a row of its own');

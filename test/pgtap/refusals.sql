@@ -163,10 +163,50 @@ ORDER BY n, m \gexec
 
 BEGIN;
 SELECT instaid.freeze_shard('taken');
-SELECT is(coalesce(nullif(left(try(format('SELECT instaid.renumber_shard(''taken'', %s)', number)), 5), ''), 'done'), coalesce(here(what), 'done'), what)
-FROM (VALUES (1, 5, 'renumber_shard() to the number below'), (2, 20, 'the first renumber_shard() in a transaction'), (3, 21, 'second renumber_shard() in a transaction')) AS v (n, number, what)
-ORDER BY n;
+SELECT is(try(format('SELECT instaid.renumber_shard(''taken'', %s)', number)), coalesce(here(what), ''), what)
+FROM (VALUES (1, 5, 'renumber_shard() to the number below'), (2, 20, 'the first renumber_shard() in a transaction'),
+    (3, 22, 'second renumber_shard() in a transaction')) AS v (n, number, what) ORDER BY n;
 ROLLBACK;
+
+-- what next_id() refuses
+BEGIN;
+SELECT instaid.freeze_shard('taken');
+SELECT is(regexp_replace(try('SELECT taken.next_id()'), 'is \d+, which', 'is 1, which'), here('next_id() of a frozen shard'), 'next_id() of a frozen shard');
+ROLLBACK;
+BEGIN;
+SELECT instaid.create_shard('fresh', 30);
+ALTER SEQUENCE fresh.table_id_seq INCREMENT 2;
+SELECT is(regexp_replace(try('SELECT fresh.next_id()'), '\(1314[^)]*\)', '(...)', 'g'), here('next_id() with INCREMENT 2'), 'next_id() with INCREMENT 2');
+ROLLBACK;
+SELECT setval('taken.table_id_seq', seqmax) FROM pg_sequence WHERE seqrelid = 'taken.table_id_seq'::regclass;
+SELECT is(try('SELECT taken.next_id()'), here('next_id() past the end'), 'next_id() past the end');
+ALTER SEQUENCE taken.table_id_seq RESTART;
+
+-- what create_partitions() would run belongs to other roles
+BEGIN;
+CREATE ROLE pgtap_app;
+ALTER TABLE taken.p OWNER TO pgtap_app;
+SELECT is(replace(try($$SELECT instaid.create_partitions('taken.p', '2026-01-01+00', '2026-01-02+00', '1 day')$$), current_user, 'postgres'), $$42501 must be owner of table taken.p
+| It belongs to role pgtap_app, and its code would run with the rights of postgres.
+| Connect as pgtap_app. SET ROLE is not enough: its code could RESET it.$$, 'create_partitions() of a table of another role');
+ALTER TABLE taken.p OWNER TO CURRENT_USER;
+DROP TABLE taken.p;
+CREATE TABLE taken.p (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE taken.rest PARTITION OF taken.p DEFAULT;
+ALTER TABLE taken.rest OWNER TO pgtap_app;
+SELECT is(replace(try($$SELECT instaid.create_partitions('taken.p', '2026-01-01+00', '2026-01-02+00', '1 day')$$), current_user, 'postgres'), $$55000 default partition taken.rest does not belong to the owner of table taken.p
+| The owner, postgres, must be able to read it and its partitions.
+| Give them to one owner, or detach the default partition.$$, 'create_partitions() beside a default partition of another role');
+ROLLBACK;
+
+-- what only the SQL edition has
+SELECT here('edition') = 'SQL edition' AS sql_edition \gset
+\if :sql_edition
+SELECT is(try($$SELECT instaid.add_sequence('taken', 't')$$), E'42P07 relation taken.t already exists\n'
+    '| Pass another name, or drop the relation if nothing uses it.', 'add_sequence() of a name that is taken');
+SELECT is(try($$SELECT instaid.drop_sequence('taken', 'none')$$), E'42704 taken."none" is not a sequence of add_sequence()\n'
+    '| Those of the shard are taken.table_id_seq. The first one, taken.table_id_seq, stays.', 'drop_sequence() of what is none');
+\endif
 
 -- what is newer than the snapshot would be missed
 BEGIN ISOLATION LEVEL REPEATABLE READ;

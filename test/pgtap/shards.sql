@@ -36,6 +36,7 @@ SELECT is((SELECT last_issued_at FROM instaid.shards), instaid.extract_timestamp
 
 -- many at once
 SELECT is((SELECT count(DISTINCT id) FROM insta5.next_ids(5000) AS id), 5000::bigint, 'next_ids returns as many IDs as it is asked for');
+SELECT is((SELECT max(n) FROM (SELECT count(*) FROM insta5.next_ids(5000) AS id GROUP BY id >> 23) AS m (n)), 1024::bigint, 'a full millisecond has 1,024 IDs');
 SELECT throws_ok('SELECT * FROM insta5.next_ids(0)', '22003', 'count 0 is out of range', 'a count of 0 is refused');
 SELECT throws_ok('SELECT * FROM insta5.next_ids(1000001)', '22003', 'count 1000001 is out of range', 'a count over a million is refused');
 

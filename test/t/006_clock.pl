@@ -1,8 +1,7 @@
-# libfaketime moves the server's clock while clients take IDs.  No ID may come twice,
+# The server's clock is moved while clients take IDs.  No ID may come twice,
 # the IDs of each client must increase, and no client may wait long.  A busy machine can
 # delay a client as well, so a wait counts if it comes in each of three trials.
 #
-# packages: faketime
 # not in: version assert
 
 use strict;

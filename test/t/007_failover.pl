@@ -2,7 +2,6 @@
 # asynchronous standby, with the same clock and with a clock that is 3 s behind.  And a
 # standby without instaid, in the PostgreSQL of INSTAID_PLAIN, replays its WAL.
 #
-# packages: faketime
 # not in: assert
 # in: newest
 

@@ -16,14 +16,14 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 use Clients;
-use MovedClock;
+use Clock;
 
 my $ids    = $ENV{INSTAID_SOAK_IDS} || 20_000_000;
 my $rounds = 10;
 # how many seconds the clock is moved before each round
 my @steps = (0, 2, -3, 0.5, -1, 3, -2, -0.5, 1, -4);
 
-my $clock = MovedClock->new;
+my $clock = Clock->new;
 my $node  = Clients::server('main', 'client_min_messages = error');
 $node->safe_psql('postgres', q{
 	SELECT instaid.create_shard('insta5', 5);

@@ -2,7 +2,6 @@
 # twice.  pg_regress has one server.  It cannot change postgresql.conf, or the settings of
 # a session before it loads the library.
 
-# packages: faketime
 use strict;
 use warnings;
 

@@ -3,7 +3,6 @@
 # are stopped and servers killed, which pg_regress cannot do.
 # not in: version assert
 
-# packages: faketime
 use strict;
 use warnings;
 
@@ -13,9 +12,9 @@ use Test::More;
 
 use Clients;
 use SqlEdition;
-use MovedClock;
+use Clock;
 
-my $clock = MovedClock->new;
+my $clock = Clock->new;
 my $node  = SqlEdition::server('main', $clock, 'autovacuum = off');
 # a whole second, at which the clock can stand still; timeouts do not end then
 my $noon = 60 + int time;

@@ -20,11 +20,11 @@ use Time::HiRes qw(sleep);
 
 use Clients;
 use SqlEdition;
-use MovedClock;
+use Clock;
 
 my $ids = min($ENV{INSTAID_TEST_IDS} || 'inf', $ENV{FULL} ? 20_000_000 : 200_000);
 
-my $clock = MovedClock->new;
+my $clock = Clock->new;
 my $node  = SqlEdition::server('main', $clock, 'autovacuum = off', 'checkpoint_timeout = 1d',
 	'max_wal_size = 4GB');
 SqlEdition::install($node, 'm');

@@ -11,10 +11,10 @@ use Time::Local ();
 
 use Clients;
 use Docs;
-use MovedClock;
+use Clock;
 use SqlEdition;
 
-my $clock = MovedClock->new;
+my $clock = Clock->new;
 my %node = (SQL => SqlEdition::server('sql', $clock, q{timezone = 'UTC'}),
 	extension => Clients::server('extension', q{timezone = 'UTC'}));
 $node{extension}->stop;

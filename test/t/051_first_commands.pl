@@ -4,6 +4,7 @@
 # not in: version assert
 #
 # packages: git
+# not in: version assert
 
 use strict;
 use warnings;

@@ -88,7 +88,8 @@ check 'each private function and view of SQL has a comment above it' perl -ne '
 check 'no file of SQL is longer than 1,000 lines' sh -c '
 	! wc -l "$@" | awk "\$1 > 1000 && \$2 != \"total\"" | grep .' sh $written
 check 'lines of tests have at most 100 columns' in_width 100 \
-	.ci/run sql-edition/*.sh sql-edition/*.pl test/*.sh test/*.pl test/lib/* test/tools/*.* \
+	.ci/run sql-edition/*.sh sql-edition/*.pl test/*.sh test/*.pl test/lib/* \
+	test/tools/*.* \
 	test/t/*.pl test/cluster/*.pl
 check 'a suite names what FULL=1 adds to it' sh -c '
 	! grep -LE "^# (FULL=1 adds|only with FULL=1)" $(grep -lE "FULL(}|:-)|^check_full" \
@@ -111,10 +112,11 @@ check 'C includes files of its folder, and libraries those of src/common/' perl 
 			die "$file: $_" if $header =~ m,/, || $ours{$header} && !grep { -f "$_/$header" } @may;
 		}
 	}'
-check 'each place names the versions of PostgreSQL that the folders have' perl test/tools/versions.pl
+check 'each place names the versions that the folders have' perl test/tools/versions.pl
 check 'debian/control is debian/control.in for PostgreSQL 15' sh -c '
 	sed "s/PGVERSION/15/" debian/control.in | diff - debian/control'
-check 'the pages show the numbers of the benchmark' perl test/tools/numbers.pl
+check 'bench/tables.md has the tables of bench/result.tsv' sh -c '
+	perl bench/report.pl bench/result.tsv | diff - bench/tables.md'
 check 'links of the pages lead somewhere' perl test/pages.pl
 check 'the pages of the clients show what their trials run' perl clients/recipes.pl
 echo "1..$n"

@@ -1,6 +1,6 @@
 #!/bin/sh
 #
-# test/packages.sh [VERSION...]: packages are built in a Debian of each version, and
+# test/tools/packages.sh [VERSION...]: packages are built in a Debian of each version, and
 # installed, tested, upgraded and purged in an empty one.  Without a version, so is the
 # image for Kubernetes.  The Dockerfiles are checked.
 
@@ -24,14 +24,14 @@ for version in ${*:-15 17}; do
 	take_folder "$release"
 	in_background in_folder env INSTAID_LOGS=/logs/tmp_check PG_MAJOR="$version" \
 		RESULT=/logs/result \
-		/src/test/lib/run test/packages/build.sh >"$logs/build" 2>&1 || :
+		/src/test/lib/run test/tools/packages/build.sh >"$logs/build" 2>&1 || :
 	cat "$logs/build"
 	count "$logs/build"
 	keep_logs
 
 	take_folder "$release" "$release-empty"
 	throwaway=yes
-	in_background in_folder sh /src/test/packages/install.sh "$version" >"$logs/install" 2>&1 || :
+	in_background in_folder sh /src/test/tools/packages/install.sh "$version" >"$logs/install" 2>&1 || :
 	throwaway=
 	cat "$logs/install"
 	count "$logs/install"
@@ -42,7 +42,7 @@ if [ $# -eq 0 ]; then
 	row 19
 	take_folder "$release"
 	in_background in_folder env INSTAID_LOGS=/logs/tmp_check PG_MAJOR=19 \
-		/src/test/lib/run test/packages/image.sh >"$logs/image" 2>&1 || :
+		/src/test/lib/run test/tools/packages/image.sh >"$logs/image" 2>&1 || :
 	cat "$logs/image"
 	count "$logs/image"
 	keep_logs

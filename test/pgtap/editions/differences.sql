@@ -17,8 +17,26 @@ INSERT INTO differences VALUES
         'a sequence ends with the epoch in its range'),
     ('epoch in the future', E'; an epoch can be up to 34.8 years before it.\n| Correct the server''s clock, or pass the epoch of the shard.', '.',
         'here an INSERT computes the epoch''s range, and the text has to be short'),
-    ('second renumber_shard() in a transaction', 'done', '55000', 'other sessions would not notice the first one'),
-    ('renumber_shard() to the number below', 'done', '55000', 'the ends of the two ranges would meet'),
+    ('second renumber_shard() in a transaction', '', E'55000 shard taken was just renumbered, or updated\n| It is shard 20. A transaction can give it one number.\n'
+        '| Commit, and repeat the call when the transactions that are open now have ended.', 'other sessions would not notice the first one'),
+    ('renumber_shard() to the number below', '', E'55000 shard ID 5 is just before 6\n| A call that began before could still take an ID of the old shard.\n'
+        '| Give the shard another ID first, and 5 when the transactions that are open now have ended.', 'the ends of the two ranges would meet'),
+    ('next_id() of a frozen shard', E'55000 shard taken is frozen\n| The MAXVALUE of sequence taken.table_id_seq is 1, which is too low for IDs.\n'
+        '| If the shard was moved, use it in its new place; otherwise use instaid.thaw_shard(). If the sequence is not a shard''s, use one without MAXVALUE.',
+        E'55000 shard taken is frozen\n| Its sequence "table_id_seq" makes no IDs until the shard is thawed.\n'
+        '| If the shard was moved, use it in its new place. Otherwise its owner can thaw it: SELECT instaid.thaw_shard(''taken'');',
+        'the extension also serves sequences of no shard'),
+    ('next_id() with INCREMENT 2', E'55000 sequence "table_id_seq" cannot serve as a source of IDs\n| Its INCREMENT is 2; it must be 1.\n'
+        '| ALTER SEQUENCE fresh.table_id_seq AS bigint INCREMENT BY 1 NO CYCLE;',
+        E'55000 sequence "table_id_seq" cannot serve as a source of IDs\n'
+        '| Its parameters are (...). They must be (...).\n'
+        '| ALTER SEQUENCE fresh.table_id_seq AS bigint INCREMENT BY 1 START WITH 1314220021721 CACHE 1 NO CYCLE;',
+        'here all options must be as they were, at one comparison for each call'),
+    ('next_id() past the end', E'2200H sequence "table_id_seq" has reached the last tick\n| The sequence is at 9223372036854775807. The last tick is 9007199254740991.\n'
+        '| If the sequence was set too far by mistake, set it back with setval().',
+        E'2200H sequence taken.table_id_seq is past the last ID of its epoch\n| The sequence is at 9223372036846394367. The clock reads ....\n'
+        '| If the sequence was set too far by mistake, set it back with setval().',
+        'a sequence ends with the epoch in its range'),
     ('right to take IDs', 'USAGE ON SEQUENCE insta5.table_id_seq', 'EXECUTE ON ALL FUNCTIONS IN SCHEMA insta5',
         'here the functions run with the rights of their owner, since a role with USAGE could set the sequence back'),
     ('another sequence of the owner', '42501', '23514', 'the domain of the argument refuses it');

@@ -138,7 +138,7 @@ llvm=$(grep -c '^with_llvm[[:space:]]*= yes' "$(dirname "$("$PG_CONFIG" --pgxs)"
 version=$(sed -n 's/^Version: *//p' rpm/instaid.spec)
 zip=$work/git/dist/instaid-$version.zip
 
-check 'the Debian packages are built' sh test/packages/deb.sh
+check 'the Debian packages are built' sh test/tools/packages/deb.sh
 check '... one for each door; only tickets and instaid-move need libpq' deb_needs
 check '... and clean by lintian' clean_by_lintian
 check 'a zip is made from git' make_zip

@@ -23,7 +23,7 @@ mount_point()
 image()
 {
 	image=$(mount_point "$1")
-	PG_CONFIG=$(bin "$1")/pg_config SCRATCH=$SCRATCH/$1 sh test/packages/deb.sh || return
+	PG_CONFIG=$(bin "$1")/pg_config SCRATCH=$SCRATCH/$1 sh test/tools/packages/deb.sh || return
 	for deb in $(sed -n "s/\${PG_MAJOR}/$1/g; s,dist/,,g; s,^COPY \(.*\.deb\) .*,\1,p" \
 		kubernetes/Dockerfile); do
 		dpkg -x "$SCRATCH/$1/result"/$deb "$work/package$1" || return

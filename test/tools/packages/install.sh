@@ -1,5 +1,5 @@
 # Install, test, upgrade and purge the packages in an empty Debian; in TAP.
-# test/packages.sh runs this there as root, with the version as its argument.
+# test/tools/packages.sh runs this there as root, with the version as its argument.
 
 set -u
 cd /src
