@@ -23,8 +23,8 @@ my ($address) = $demo =~ m{git clone (https://\S+)} or die $demo;
 my $tree = "$directory/tree";
 system('sh', '-ec', q{
 	mkdir "$1" && tar -chf - --exclude=.git --exclude=node_modules --exclude=tmp_check \
-		--exclude=results --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude=exports.list . |
-		tar -C "$1" -xf -
+		--exclude=results --exclude=exports.list --exclude='*.o' --exclude='*.bc' \
+		--exclude='*.so' . | tar -C "$1" -xf -
 	cd "$1" && git init -q && git add -A && git -c user.name=a -c user.email=a@b commit -qm tree},
 	'sh', $tree) == 0 or die 'no repository';
 
