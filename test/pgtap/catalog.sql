@@ -46,7 +46,7 @@ INSERT INTO without SELECT * FROM (VALUES
         instaid_sql._max_sequence instaid_sql._max_shard_id instaid_sql._ms_shift instaid_sql._sequence_bits
         instaid_sql._shard_id_mask instaid_sql._sign_and_shard_id_mask'),
     ('an INSERT, or a query for each row, calls it', 'insta5.next_id instaid_sql._open instaid_sql._utc_epoch'),
-    ('PostgreSQL makes it part of the query', 'instaid._find_shard instaid._shard_sequences')) AS v
+    ('PostgreSQL makes it part of the query', 'instaid._descendants instaid._find_shard instaid._shard_sequences')) AS v
 WHERE here('edition') = 'SQL edition';
 -- those of the extension in C and in parsed SQL name nothing
 SELECT set_eq($$SELECT DISTINCT p.pronamespace::regnamespace || '.' || p.proname FROM pg_proc AS p

@@ -38,7 +38,7 @@ deb_needs()
 		deb_has "$package-tickets" instaid_tickets--1.0.sql instaid_tickets.control \
 			instaid_tickets.so &&
 		deb_has "$package-adopt" instaid_adopt--1.0.sql instaid_adopt.control &&
-		deb_has instaid-move instaid-move &&
+		deb_has instaid-move instaid-move instaid-move-plan &&
 		for each in "$package" "$package-tickets"; do
 			dpkg-deb -f "$each"_*.deb Depends | grep "^postgresql-$major[ ,]" || return
 		done &&
