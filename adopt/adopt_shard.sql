@@ -1,7 +1,8 @@
 ---- Adopting ----
 
--- Lock the tables of these columns whose defaults make IDs, and find the largest ID in them, and the
--- shard IDs of the newest rows: in tables of the caller, since any role can write such a default.
+-- Lock the tables of these columns whose defaults make IDs, and find the largest ID in them, and
+-- the shard IDs of the newest rows.  Any role can write such a default: only tables of the caller
+-- are read.
 CREATE FUNCTION instaid_adopt._lock_tables_of(
     schema_name text, columns jsonb, OUT largest bigint, OUT place text, OUT shard_ids integer[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -156,10 +157,10 @@ BEGIN
         schema_name, instaid_adopt._columns_of(shard.schema, copies));
     PERFORM instaid_adopt._check_clock(schema_name, shard.epoch, taken.largest, taken.place);
     FOREACH function IN ARRAY copies LOOP
-        CONTINUE WHEN function = next_id;
-        seen := instaid_adopt._try_copy(function);
         -- one that takes values of the sequence of this shard belongs to it
-        CONTINUE WHEN seen.sequence = shard.sequence;
+        CONTINUE WHEN function = next_id
+                      OR shard.sequence = ANY (instaid_adopt._sequences_of(function));
+        seen := instaid_adopt._try_copy(function);
         layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, NULL);
         IF (layout.shard_id, layout.epoch) <> (shard.shard_id, shard.epoch) THEN
             RAISE invalid_parameter_value USING

@@ -182,6 +182,17 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Call a copy, and return the sequences that this took values of.
+CREATE FUNCTION instaid_adopt._sequences_of(function oid, OUT sequences oid[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    used CONSTANT oid[] := instaid_adopt._used_sequences();
+BEGIN
+    PERFORM instaid_adopt._call_copy(function);
+    sequences := ARRAY(SELECT s FROM unnest(instaid_adopt._used_sequences()) AS s
+                       WHERE s <> ALL (used));
+END $$;
+
 -- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
 -- one that the first call locked and the second moved, whatever names it, or else one that was in
 -- use before.  nextval() keeps its lock until the transaction ends.
@@ -230,7 +241,8 @@ BEGIN
         EXECUTE format('ALTER SEQUENCE %s RESTART', sequence);
         FOR n IN 0 .. 1 LOOP
             PERFORM setval(sequence, GREATEST(q.seqmin, LEAST(q.seqmax, instaid.make_id(
-                instaid.default_epoch() + interval '2 ms', n * instaid._max_shard_id(), 0))), false)
+                               instaid.default_epoch() + interval '2 ms',
+                               n * instaid._max_shard_id(), 0))), false)
             FROM pg_sequence AS q WHERE q.seqrelid = sequence;
             ids := ids || instaid_adopt._call_copy(function)::bigint;
         END LOOP;

@@ -268,6 +268,17 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Call a copy, and return the sequences that this took values of.
+CREATE FUNCTION instaid_adopt._sequences_of(function oid, OUT sequences oid[])
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    used CONSTANT oid[] := instaid_adopt._used_sequences();
+BEGIN
+    PERFORM instaid_adopt._call_copy(function);
+    sequences := ARRAY(SELECT s FROM unnest(instaid_adopt._used_sequences()) AS s
+                       WHERE s <> ALL (used));
+END $$;
+
 -- Call a copy: two IDs, two more with other values of its sequence, and the sequence.  It is the
 -- one that the first call locked and the second moved, whatever names it, or else one that was in
 -- use before.  nextval() keeps its lock until the transaction ends.
@@ -316,7 +327,8 @@ BEGIN
         EXECUTE format('ALTER SEQUENCE %s RESTART', sequence);
         FOR n IN 0 .. 1 LOOP
             PERFORM setval(sequence, GREATEST(q.seqmin, LEAST(q.seqmax, instaid.make_id(
-                instaid.default_epoch() + interval '2 ms', n * instaid._max_shard_id(), 0))), false)
+                               instaid.default_epoch() + interval '2 ms',
+                               n * instaid._max_shard_id(), 0))), false)
             FROM pg_sequence AS q WHERE q.seqrelid = sequence;
             ids := ids || instaid_adopt._call_copy(function)::bigint;
         END LOOP;
@@ -626,8 +638,9 @@ CREATE FUNCTION instaid_adopt._number_of_rows(shard_ids integer[]) RETURNS integ
 
 ---- Adopting ----
 
--- Lock the tables of these columns whose defaults make IDs, and find the largest ID in them, and the
--- shard IDs of the newest rows: in tables of the caller, since any role can write such a default.
+-- Lock the tables of these columns whose defaults make IDs, and find the largest ID in them, and
+-- the shard IDs of the newest rows.  Any role can write such a default: only tables of the caller
+-- are read.
 CREATE FUNCTION instaid_adopt._lock_tables_of(
     schema_name text, columns jsonb, OUT largest bigint, OUT place text, OUT shard_ids integer[])
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -782,10 +795,10 @@ BEGIN
         schema_name, instaid_adopt._columns_of(shard.schema, copies));
     PERFORM instaid_adopt._check_clock(schema_name, shard.epoch, taken.largest, taken.place);
     FOREACH function IN ARRAY copies LOOP
-        CONTINUE WHEN function = next_id;
-        seen := instaid_adopt._try_copy(function);
         -- one that takes values of the sequence of this shard belongs to it
-        CONTINUE WHEN seen.sequence = shard.sequence;
+        CONTINUE WHEN function = next_id
+                      OR shard.sequence = ANY (instaid_adopt._sequences_of(function));
+        seen := instaid_adopt._try_copy(function);
         layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, NULL);
         IF (layout.shard_id, layout.epoch) <> (shard.shard_id, shard.epoch) THEN
             RAISE invalid_parameter_value USING

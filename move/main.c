@@ -479,7 +479,8 @@ check_going_on(Move *m, Mode mode)
 {
 	bool		by_dump = m->seen.source.by_dump && m->seen.source.mark == MARK_COPYING;
 
-	if (m->state == NOT_BEGUN || m->state == OTHER_DIRECTION || m->state == CONTRADICTORY || is_switched(m->state))
+	/* reach() begins, ends or refuses these */
+	if (m->state == NOT_BEGUN || is_switched(m->state) || m->state >= OLD_COPY)
 		return DONE;
 	if (mode == SWITCH && !(m->seen.target.has_subscription && m->seen.target.enabled))
 		return fail(m, USAGE, fmt("the move of %s is not prepared", m->shown), "The target does not follow yet.",

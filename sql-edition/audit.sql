@@ -68,8 +68,8 @@ CREATE OR REPLACE FUNCTION instaid._before_adopting() RETURNS text
     RETURN CASE WHEN NOT EXISTS (SELECT FROM pg_namespace AS a JOIN pg_namespace AS n
                                              ON n.nspowner = a.nspowner AND n.nspname = 'instaid'
                                  WHERE a.nspname = 'instaid_adopt')
-                THEN '-- Run sql-edition/adopting.sql, as the owner of schema instaid. Then audit()'
-                     ' has another cure.' END;
+                THEN '-- Run sql-edition/adopting.sql, as the owner of schema instaid. Then'
+                     ' audit() has another cure.' END;
 
 -- What a role, or PUBLIC as 0, must be granted to take IDs of a shard
 CREATE OR REPLACE FUNCTION instaid._missing_rights(role oid, schema_name text, sequence regclass)

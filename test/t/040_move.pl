@@ -1119,7 +1119,7 @@ fresh('reach');
 		$new->connstr($db));
 	@through{'from', 'to'} = map { 'service=' . $_->name } $old, $new;
 	is(im('insta5'), 5, 'servers that do not reach each other');
-	like($out, qr/the target's server cannot use the source: .*; give --source-for-target$/m,
+	like($out, qr/the target's server cannot use the source: .*: give --source-for-target$/m,
 		'... are told the option');
 	is(im('insta5', @reach), 0, '... with it, they do');
 	is(im('--reverse'), 7, '--reverse without it');

@@ -1,6 +1,7 @@
 # The commands that README lets one paste: a clone, make demo and make test.  Its address is one
 # that does not exist, so git is told to fetch this tree instead; apt-get does nothing, since the
 # packages are there.  Of make test, one file runs.
+# not in: version assert
 #
 # packages: git
 # not in: version assert
@@ -21,8 +22,9 @@ my ($address) = $demo =~ m{git clone (https://\S+)} or die $demo;
 # the tree as git would have it, without what a build leaves
 my $tree = "$directory/tree";
 system('sh', '-ec', q{
-	mkdir "$1" && tar -cf - --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude=tmp_check \
-		--exclude=results --exclude=exports.list . | tar -C "$1" -xf -
+	mkdir "$1" && tar -chf - --exclude=.git --exclude=node_modules --exclude=tmp_check \
+		--exclude=results --exclude=exports.list --exclude='*.o' --exclude='*.bc' \
+		--exclude='*.so' . | tar -C "$1" -xf -
 	cd "$1" && git init -q && git add -A && git -c user.name=a -c user.email=a@b commit -qm tree},
 	'sh', $tree) == 0 or die 'no repository';
 

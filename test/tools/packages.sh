@@ -31,7 +31,8 @@ for version in ${*:-15 17}; do
 
 	take_folder "$release" "$release-empty"
 	throwaway=yes
-	in_background in_folder sh /src/test/tools/packages/install.sh "$version" >"$logs/install" 2>&1 || :
+	in_background in_folder sh /src/test/tools/packages/install.sh "$version" \
+		>"$logs/install" 2>&1 || :
 	throwaway=
 	cat "$logs/install"
 	count "$logs/install"

@@ -38,7 +38,7 @@ deb_needs()
 		deb_has "$package-tickets" instaid_tickets--1.0.sql instaid_tickets.control \
 			instaid_tickets.so &&
 		deb_has "$package-adopt" instaid_adopt--1.0.sql instaid_adopt.control &&
-		deb_has instaid-move instaid-move &&
+		deb_has instaid-move instaid-move instaid-move-plan &&
 		for each in "$package" "$package-tickets"; do
 			dpkg-deb -f "$each"_*.deb Depends | grep "^postgresql-$major[ ,]" || return
 		done &&
@@ -101,12 +101,13 @@ build_rpm()
 		SCRIPT
 		chmod +x "$work/pg_config" &&
 		rpmbuild -ba --nodeps --define "_topdir $work/rpm" --define "pgmajorversion $major" \
+			--define '_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm' \
 			--define 'debug_package %{nil}' --define "llvm $llvm" --define "pg_config $work/pg_config" rpm/instaid.spec
 )
 
 rpm_needs()
 (
-	cd "$work"/rpm/RPMS/* && rpm -qpl instaid_"$major-$version"-*.rpm | grep /lib/instaid.so &&
+	cd "$work/rpm/RPMS" && rpm -qpl instaid_"$major-$version"-*.rpm | grep /lib/instaid.so &&
 		! rpm -qpl instaid_"$major-$version"-*.rpm | grep -e instaid_ -e instaid-move |
 			grep -v "/instaid_$major" | grep . &&
 		! rpm -qpR instaid_"$major-$version"-*.rpm | grep libpq &&
@@ -114,7 +115,7 @@ rpm_needs()
 		rpm -qpR instaid_"$major"-tickets-[0-9]*.rpm | grep '^libpq\.so' &&
 		! rpm -qpR instaid_"$major"-tickets-[0-9]*.rpm | grep instaid &&
 		rpm -qpl instaid_"$major"-adopt-*.rpm | grep /extension/instaid_adopt.control &&
-		rpm -qpR instaid_"$major"-adopt-*.rpm | grep "^instaid_$major(.*) = $version" &&
+		rpm -qpR instaid_"$major"-adopt-*.rpm | grep "^instaid_$major = $version" &&
 		rpm -qpl instaid_"$major"-move-*.rpm | grep /bin/instaid-move &&
 		rpm -qpR instaid_"$major"-move-*.rpm | grep '^libpq\.so'
 )
@@ -123,7 +124,7 @@ rpm_needs()
 rpm_moves()
 (
 	mkdir "$work/unpacked" && cd "$work/unpacked" &&
-		rpm2archive - <"$(echo "$work"/rpm/RPMS/*/instaid_"$major"-move-*.rpm)" | tar -xzf - &&
+		rpm2archive - <"$(echo "$work"/rpm/RPMS/instaid_"$major"-move-*.rpm)" | tar -xzf - &&
 		"usr/pgsql-$major/bin/instaid-move" --help | grep '^ *--reverse'
 )
 
