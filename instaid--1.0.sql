@@ -1612,7 +1612,7 @@ CREATE VIEW instaid._shard_findings (code, severity, object, problem, cure) AS
         FROM copy AS c JOIN pg_stats AS t
                   ON format('%I.%I.%I', t.schemaname, t.tablename, t.attname) = c.object
              CROSS JOIN LATERAL unnest(t.histogram_bounds::text::text[]) AS h (id)
-             CROSS JOIN LATERAL (SELECT CASE WHEN h.id ~ '^\d{16,19}$'
+             CROSS JOIN LATERAL (SELECT CASE WHEN h.id ~ '^[0-9]{16,19}$'
                                              THEN div(h.id::numeric, 1024) % 8192 END)
                                 AS i (shard_id)
         WHERE c.classid = 'pg_attrdef'::regclass GROUP BY c.object
