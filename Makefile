@@ -5,8 +5,8 @@
 #   make bench               measure it beside others, likewise
 #   make server              a private server that stays: eval "$(make -s server)"
 #   make installcheck REGRESS=ranges       one file of sql/ on your server; without REGRESS, all
-#   make prove_installcheck PROVE_TESTS=test/t/029_freeze.pl   TAP tests of what is installed
-#   make test                the tests, likewise; SUITES="regress 005_crash" for some, FULL=1 for all
+#   make prove_installcheck PROVE_TESTS=test/t/shard_freeze.pl   TAP tests of what is installed
+#   make test                the tests, likewise; SUITES="regress id_crash" for some, FULL=1 for all
 #   make test-cluster        the tests with routers, poolers, clusters and monitors
 #   make test-clients        the tests with drivers and ORMs
 #   make test-matrix         tests on each PostgreSQL, in Debian folders; all with FULL=1
@@ -135,7 +135,7 @@ script:
 
 # what the reference tells of functions, views and settings, as a private server has them
 reference:
-	@REFERENCE=1 SUITES=041_reference RESULT=$(abspath $(srcdir_of_makefile).) $(srcdir_of_makefile)test/lib/run test/suites.sh
+	@REFERENCE=1 SUITES=docs_reference RESULT=$(abspath $(srcdir_of_makefile).) $(srcdir_of_makefile)test/lib/run test/suites.sh
 
 # These bring a PostgreSQL of their own, as PG_CONFIG or else Debian has it.
 demo:
@@ -157,7 +157,7 @@ test-cluster test-clients:
 soak: export INSTAID_SOAK_IDS ?= 1000000000
 soak:
 	@mkdir -p $(srcdir_of_makefile)dist
-	@FULL=1 SUITES=018_soak RESULT=$(abspath $(srcdir_of_makefile)dist/soak) $(srcdir_of_makefile)test/lib/run test/suites.sh
+	@FULL=1 SUITES=id_soak RESULT=$(abspath $(srcdir_of_makefile)dist/soak) $(srcdir_of_makefile)test/lib/run test/suites.sh
 	@cat $(srcdir_of_makefile)dist/soak
 test-packages:
 	@$(srcdir_of_makefile)test/tools/packages.sh $(VERSIONS)

@@ -1,4 +1,4 @@
--- settled_id() in one session.  test/specs/settled.spec and test/t/021_readers.pl
+-- settled_id() in one session.  test/specs/settled.spec and test/t/id_readers.pl
 -- test it with several.
 SET timezone = 'UTC';
 SELECT instaid.create_shard('regress_s', 5);

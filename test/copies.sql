@@ -1,6 +1,6 @@
 -- Copies of the published function, in the shapes that public repositories have: names, arguments,
 -- layouts, epochs, sequences and callers as they stand there, each one written anew as a small
--- database.  test/t/037_copies.pl loads each shape into a database of its own, and adopts it.
+-- database.  test/t/adopt_shapes.pl loads each shape into a database of its own, and adopts it.
 --
 -- A shape begins with its name, and says what is expected of adopt_shards():
 --

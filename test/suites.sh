@@ -4,7 +4,7 @@
 # the chosen suites need, and does nothing else.
 #
 # SUITES chooses the suites, by default "all".  It holds names of suites, of sets
-# of suites (below) and of files: "regress isolation/alter test/t/005_crash.pl".
+# of suites (below) and of files: "regress isolation/alter test/t/id_crash.pl".
 
 set -eu
 . test/lib/private.sh
@@ -31,7 +31,7 @@ newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/s
 # SQL edition.  It keeps what uses parts of the server that change: the headers, SQL, WAL, recovery,
 # dumps, shared memory, background workers, libpq.  "assert" is for a build with assertions.  It
 # leaves out every suite without which the others still execute each line of C that any suite
-# executes, and 019_many_shards, which takes minutes there.  "newest" is what is left of "version"
+# executes, and shard_many, which takes minutes there.  "newest" is what is left of "version"
 # when "assert" has run elsewhere, without what takes minutes.
 
 # in_set NAME: the suites of the set
@@ -62,8 +62,6 @@ suites_of()
 				[ -z "$(sed -n 's/^# in: newest/&/p' "$(file_of "$each")")" ] || echo "$each"
 			done
 			;;
-		# the short names of src/README.md
-		[0-9][0-9][0-9]) echo "$all" | tr ' \t' '\n\n' | grep "^$1_" || echo "$1" ;;
 		tickets/sql/* | adopt/sql/*) echo "${1%.sql}" | sed 's,/sql/,/regress/,' ;;
 		tickets/specs/* | adopt/specs/*) echo "${1%.spec}" | sed 's,/specs/,/isolation/,' ;;
 		sql/*) basename "$1" .sql | sed 's,^,regress/,' ;;

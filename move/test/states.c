@@ -1,6 +1,6 @@
 /*
  * A test of state.c without a server.  A model of what each step leaves behind, apply(), walks from each combination of
- * evidence to each goal.  In TAP.  With an argument, it prints the evidence after each step of a move: 040_move.pl
+ * evidence to each goal.  In TAP.  With an argument, it prints the evidence after each step of a move: move_program.pl
  * compares it with what real steps leave behind.
  */
 #include <stdio.h>

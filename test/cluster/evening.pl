@@ -1,7 +1,7 @@
 # docs/an-evening.md: an existing product of 40 schemas, behind pgbouncer in transaction mode and
 # with a standby, is moved to instaid while clients insert.  Each step that has a way back is run,
 # taken back, and run again; at the end, all of them are taken back.  A page's blocks in
-# 020_docs.pl have neither a pool nor a standby.
+# docs_blocks.pl have neither a pool nor a standby.
 #
 # packages: pgbouncer prometheus-postgres-exporter curl
 

@@ -1,5 +1,6 @@
 /*
- * A library for 046_source_faults.pl, which reserves 1 GB of private memory and does not touch it.
+ * A library for ticket_source_faults.pl, which reserves 1 GB of private memory and does not touch
+ * it.
  */
 #include "postgres.h"
 

@@ -1,5 +1,5 @@
 -- What each edition has in the catalogs.  docs/reference.md has the list of all public functions,
--- which 041_reference compares.
+-- which docs_reference compares.
 BEGIN;
 SELECT no_plan();
 SELECT instaid.create_shard('insta5', 5);

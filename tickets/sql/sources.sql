@@ -1,4 +1,4 @@
--- Tickets with a source as objects.  test/t/013_sources.pl has authorities that lease values.
+-- Tickets with a source as objects.  test/t/ticket_sources.pl has authorities that lease values.
 SET client_min_messages = warning;
 CREATE FUNCTION try(VARIADIC statements text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE statement text; detail text; hint text;

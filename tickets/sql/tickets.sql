@@ -18,7 +18,7 @@ BEGIN
         END;
     END LOOP;
 END $$;
--- Tickets in one session.  test/t/012_tickets.pl tests crashes and several servers.
+-- Tickets in one session.  test/t/ticket_values.pl tests crashes and several servers.
 
 -- the next values of a ticket
 CREATE FUNCTION take(name text, count integer DEFAULT 1) RETURNS bigint[] LANGUAGE sql

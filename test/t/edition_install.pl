@@ -298,7 +298,7 @@ $before = $node->safe_psql('updated', $rights);
 is(run_as('dba', 'updated', $next), '', 'the same version again');
 is($node->safe_psql('updated', $rights), $before, '... changes no right');
 
-### Removing: what drop.sql leaves; 038_removing.pl removes shards
+### Removing: what drop.sql leaves; install_removing.pl removes shards
 
 my ($remove) = map { $_->{text} =~ s/^.*drop\.sql\n//mr }
   grep { $_->{text} =~ /drop\.sql/ } section_blocks('docs/sql-edition.md', 'Removing this edition');

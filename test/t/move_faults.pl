@@ -1,4 +1,4 @@
-# What trials of instaid-move have found, each with its test: 040_move.pl has the moves
+# What trials of instaid-move have found, each with its test: move_program.pl has the moves
 # themselves, and what ends them.
 # not in: assert
 

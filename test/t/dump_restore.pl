@@ -1,7 +1,7 @@
 # Copies of a server or a database: new IDs of a copy must be above all IDs of the original,
 # and remain so after a crash of the copy.  The values of next_id(), of
 # instaid_tickets.next() and of
-# nextval() do not come again in copies that ALTER SEQUENCE makes, either.  027_dump has
+# nextval() do not come again in copies that ALTER SEQUENCE makes, either.  dump_upgrade has
 # the copies that pg_dump makes.
 #
 # Shard "light" gives IDs while it is copied and afterwards.

@@ -16,7 +16,7 @@ use Docs;
 
 # The blocks that are not run: how many of a section, and why
 my %not_run = (
-	'README.md: Try it' => [ 2, '051_first_commands.pl runs it' ],
+	'README.md: Try it' => [ 2, 'docs_first_commands.pl runs it' ],
 	'README.md: Install' => [ 2, 'it installs packages, which test/lib/run does, or needs Docker' ],
 	'bench/README.md: What was measured' => [ 1,
 		'it takes half an hour; the suite bench runs it at a smaller size' ],
@@ -36,23 +36,23 @@ my %not_run = (
 	  [ 2, 'test/tools/packages/image.sh installs with a prefix' ],
 	'test/model/README.md: A model of the clocked sequence' =>
 	  [ 1, 'the suite model runs it' ],
-	'docs/moving-a-shard.md: Moving a shard' => [ 1, '010_move.pl sets these variables' ],
+	'docs/moving-a-shard.md: Moving a shard' => [ 1, 'move_by_hand.pl sets these variables' ],
 	'docs/moving-by-hand.md: Moving a shard by hand' => [ 1,
-		'010_move.pl sets these variables' ],
+		'move_by_hand.pl sets these variables' ],
 	'docs/moving-a-shard.md: With one command' =>
-	  [ 2, '040_move.pl and 045_move_faults.pl run it' ],
-	'docs/moving-a-shard.md: Several servers' => [ 3, '043_move_plan.pl runs it' ],
-	'docs/moving-a-shard.md: Without replication' => [ 1, '042_move_dump.pl runs it' ],
-	'docs/moving-a-shard.md: States' => [ 1, '040_move.pl runs it' ],
-	'docs/moving-by-hand.md: Before' => [ 2, '010_move.pl runs it' ],
-	'docs/moving-by-hand.md: With pg_dump' => [ 4, '010_move.pl runs it' ],
-	'docs/moving-by-hand.md: With logical replication' => [ 9, '010_move.pl runs it' ],
+	  [ 2, 'move_program.pl and move_faults.pl run it' ],
+	'docs/moving-a-shard.md: Several servers' => [ 3, 'move_plan.pl runs it' ],
+	'docs/moving-a-shard.md: Without replication' => [ 1, 'move_dump.pl runs it' ],
+	'docs/moving-a-shard.md: States' => [ 1, 'move_program.pl runs it' ],
+	'docs/moving-by-hand.md: Before' => [ 2, 'move_by_hand.pl runs it' ],
+	'docs/moving-by-hand.md: With pg_dump' => [ 4, 'move_by_hand.pl runs it' ],
+	'docs/moving-by-hand.md: With logical replication' => [ 9, 'move_by_hand.pl runs it' ],
 	'docs/moving-by-hand.md: A whole database with PostgreSQL 19' => [ 11,
-		'024_sequence_sync.pl runs it' ],
+		'id_sequence_sync.pl runs it' ],
 	'monitoring/README.md: Import the metrics' => [ 1,
 		'test/cluster/monitoring.pl does this' ],
 	'docs/partitions.md: pg_partman' => [ 2,
-		'009_partman.pl runs it where pg_partman is installed' ],
+		'partition_partman.pl runs it where pg_partman is installed' ],
 	'docs/engines/spock.md: Spock' => [ 5, 'test/cluster/spock.pl runs it' ],
 	'docs/partitions.md: TimescaleDB' => [ 1, 'test/cluster/timescaledb.pl runs it' ]);
 
@@ -204,7 +204,7 @@ sub run_page
 {
 	my ($file, $page) = @_;
 	my (@run, %left_out);
-	# 041_reference.pl compares signatures
+	# docs_reference.pl compares signatures
 	for my $block (grep { $_->{language} ne 'signature' } blocks($page))
 	{
 		my $section = "$file: $block->{section}";

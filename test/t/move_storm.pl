@@ -2,7 +2,7 @@
 # what was acknowledged, and a reader reads by settled_id() as in docs/readers.md, from either
 # server.  The program is killed at random moments, and servers crash.  Each run that was
 # killed is repeated, until it ends well.  In the end, no transaction is lost, none is there
-# twice, and the reader has each row once.  040_move.pl kills at chosen steps.
+# twice, and the reader has each row once.  move_program.pl kills at chosen steps.
 #
 # FULL=1 adds ten minutes instead of 20 s, or INSTAID_MOVE_SECONDS
 # INSTAID_TEST_SEED repeats what is chosen

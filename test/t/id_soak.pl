@@ -1,7 +1,7 @@
 # Sixteen sessions take IDs from one sequence for a long time.  The server crashes ten
 # times under this load, and its clock is stepped before each restart.  Each ID that a
 # session received is checked: none comes twice, they are in order, and their time is no
-# further ahead than promised.  001_concurrency.pl and 005_crash.pl have more ways to take
+# further ahead than promised.  id_concurrency.pl and id_crash.pl have more ways to take
 # IDs and to crash, and fewer IDs.
 #
 # only with FULL=1: 20 million IDs, or INSTAID_SOAK_IDS
