@@ -131,8 +131,7 @@ packages_of()
 			# a client that cannot be had is left out
 			packages_in clients/run $(find "$1" -type f) | sed 's/[^ ]\{1,\}/&?/g'
 			;;
-		cluster/* | [0-9]*) packages_in test/lib/Clients.pm "$(file_of "$1")" ;;
-		*) packages_in "$(file_of "$1")" ;;
+		*) packages_in $(file_of "$1" | sed 's,.*\.pl$,test/lib/Clients.pm &,') ;;
 	esac
 }
 
@@ -257,7 +256,7 @@ run_suite()
 			keep "$1" sh test/pgtap.sh ${file:+"test/pgtap/$file.sql"}
 			;;
 		clients) keep "$1" sh clients/run "$file" ;;
-		cluster | [0-9]*)
+		cluster | *_*)
 			keep "$1" prove --merge --verbose -I "$pgxs/test/perl" -I test/lib "$(file_of "$1")"
 			;;
 		memcheck) keep "$1" sh test/memcheck.sh ;;
