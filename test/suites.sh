@@ -256,11 +256,13 @@ run_suite()
 			keep "$1" sh test/pgtap.sh ${file:+"test/pgtap/$file.sql"}
 			;;
 		clients) keep "$1" sh clients/run "$file" ;;
-		cluster | *_*)
-			keep "$1" prove --merge --verbose -I "$pgxs/test/perl" -I test/lib "$(file_of "$1")"
-			;;
 		memcheck) keep "$1" sh test/memcheck.sh ;;
-		*) keep "$1" env PG_CONFIG="$installed" sh "$(file_of "$1")" ;;
+		*)
+			case $(file_of "$1") in
+				*.pl) keep "$1" prove --merge --verbose -I "$pgxs/test/perl" -I test/lib "$(file_of "$1")" ;;
+				*) keep "$1" env PG_CONFIG="$installed" sh "$(file_of "$1")" ;;
+			esac
+			;;
 	esac
 }
 
