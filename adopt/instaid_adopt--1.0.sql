@@ -647,7 +647,7 @@ CREATE FUNCTION instaid_adopt._lock_tables_of(
 DECLARE
     part record;
     seen bigint[];
-    left_out text[] := '{}';
+    left_out text[] := ARRAY[]::text[];
 BEGIN
     shard_ids := '{}';
     FOR part IN
