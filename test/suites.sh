@@ -259,7 +259,10 @@ run_suite()
 		memcheck) keep "$1" sh test/memcheck.sh ;;
 		*)
 			case $(file_of "$1") in
-				*.pl) keep "$1" prove --merge --verbose -I "$pgxs/test/perl" -I test/lib "$(file_of "$1")" ;;
+				*.pl)
+					keep "$1" prove --merge --verbose -I "$pgxs/test/perl" -I test/lib \
+						"$(file_of "$1")"
+					;;
 				*) keep "$1" env PG_CONFIG="$installed" sh "$(file_of "$1")" ;;
 			esac
 			;;
