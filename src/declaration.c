@@ -404,11 +404,11 @@ check_reference(HeapTuple tuple, bool is_created)
 static void
 warn_of_twin(Form_pg_proc proc, int32 shard_id)
 {
-	static bits8 seen[MAX_SHARD_ID / BITS_PER_BYTE + 1];
+	static bool seen[MAX_SHARD_ID + 1];
 	static bool is_read = false;
 	Oid			twin = InvalidOid;
 
-	if (!is_read || (seen[shard_id / BITS_PER_BYTE] & 1 << shard_id % BITS_PER_BYTE) != 0)
+	if (!is_read || seen[shard_id])
 	{
 		Relation	procs = table_open(ProcedureRelationId, AccessShareLock);
 		ScanKeyData key;
@@ -428,7 +428,7 @@ warn_of_twin(Form_pg_proc proc, int32 shard_id)
 				read_body(function_body(tuple), &declaration) != NULL ||
 				declaration.shard_id == NODE_SHARD)
 				continue;
-			seen[declaration.shard_id / BITS_PER_BYTE] |= 1 << declaration.shard_id % BITS_PER_BYTE;
+			seen[declaration.shard_id] = true;
 			if (declaration.shard_id == shard_id)
 				twin = it->pronamespace;
 		}
@@ -436,7 +436,7 @@ warn_of_twin(Form_pg_proc proc, int32 shard_id)
 		table_close(procs, AccessShareLock);
 		is_read = true;
 	}
-	seen[shard_id / BITS_PER_BYTE] |= 1 << shard_id % BITS_PER_BYTE;
+	seen[shard_id] = true;
 
 	if (OidIsValid(twin))
 	{
