@@ -516,8 +516,9 @@ SKIP:
 {
 	skip 'there is no older PostgreSQL', 1 if !$ENV{INSTAID_OLD};
 	my $new_source = $old;
-	$old = Clients::server('older', { install_path => $ENV{INSTAID_OLD},
-		allows_streaming => 'logical' }, 'fsync = off', 'wal_retrieve_retry_interval = 10ms');
+	# allows_streaming of 19 sets what older versions do not know
+	$old = Clients::server('older', { install_path => $ENV{INSTAID_OLD} }, 'wal_level = logical',
+		'fsync = off', 'wal_retrieve_retry_interval = 10ms');
 	local $ENV{PATH} = "$ENV{PATH}:$ENV{INSTAID_OLD}/bin";
 	fresh('versions', q{CREATE VIEW insta5.v AS SELECT t.id, n FROM insta5.t WHERE n IN (1, 2);
 		CREATE FUNCTION insta5.one() RETURNS bigint RETURN (SELECT count(*) FROM insta5.t);
