@@ -518,6 +518,7 @@ SKIP:
 	my $new_source = $old;
 	# allows_streaming of 19 sets what older versions do not know
 	$old = Clients::server('older', { install_path => $ENV{INSTAID_OLD} }, 'wal_level = logical',
+		'max_wal_senders = 10', 'max_replication_slots = 10',
 		'fsync = off', 'wal_retrieve_retry_interval = 10ms');
 	local $ENV{PATH} = "$ENV{PATH}:$ENV{INSTAID_OLD}/bin";
 	fresh('versions', q{CREATE VIEW insta5.v AS SELECT t.id, n FROM insta5.t WHERE n IN (1, 2);
