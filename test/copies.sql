@@ -2042,7 +2042,7 @@ SET app.shard = 21;
 CREATE SEQUENCE ticks;
 CREATE FUNCTION next_id() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
-    number int := length(current_user);
+    number int := CASE current_user WHEN 'app' THEN 4 ELSE 3 END;
 BEGIN
     RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1577836800000) << 23
         | (number << 10) | (nextval('ticks') % 1024);

@@ -286,6 +286,9 @@ sub faults
 		{
 			# where nothing tells the number, the cure asks for it
 			push(@asked, $1), next if $said->[$i] =~ /tell the shard ID.*\nHINT: .*?: (.*)/;
+			# adopt_shards() did not come to say so: the next round runs the cure again
+			push(@asked, $1), delete $run{ $run[$i] }, next
+			  if $said->[$i] =~ /other roles could let .*\nHINT: +(REVOKE [^;]*;)/s;
 			push @faults, "the cure fails: $run[$i] $said->[$i]";
 		}
 		if (@asked)
