@@ -127,7 +127,8 @@ SELECT instaid.advance_past('insta5.table_id_seq', instaid.make_id(clock_timesta
 SELECT pg_temp.finds('ahead_of_clock', 'warning', 'insta5.table_id_seq', 'a sequence that is ahead by more than both');
 \else
 -- as a dump of insta5 leaves it whose name was replaced: a restore calls nothing that could warn
-SELECT instaid_sql._declare('insta6', 5, 1314220021721, 'insta6.table_id_seq');
+SELECT replace(pg_get_functiondef(oid), instaid_sql._options(6, 1314220021721)::text, instaid_sql._options(5, 1314220021721)::text)
+FROM pg_proc WHERE proname = 'next_ids' AND pronamespace = 'insta6'::regnamespace \gexec
 SELECT pg_temp.finds('shard_id_twice', 'error', 'insta6', 'two schemas with one shard ID');
 ROLLBACK TO healthy;
 -- each part of a shard that another role owns, or that is missing
