@@ -403,17 +403,18 @@ check_reference(HeapTuple tuple, bool is_created)
  * all declarations for each new one would take a restore of 8,000 schemas minutes.  Therefore a
  * session notes the shard IDs that it has read, and then reads only functions that have changed.
  *
- * Core announces a change by a hash of the function's OID.  A restore itself causes most of these
- * announcements, about functions whose OIDs are between those of two declarations.  If one is
- * about another function, all declarations are read again.
+ * Core announces a change by a hash of the function's OID, from which the OID cannot be told.  A
+ * restore announces its own functions, whose OIDs are between those of two declarations: hashes of
+ * these OIDs are compared.  If an announcement is left, all declarations are read again.
  */
-#define MAX_CHANGED		32
-#define MAX_OIDS		1024
+#define MAX_CHANGED		32		/* as a schema with some functions more announces */
+#define MAX_OIDS		1024	/* between two declarations of a restore */
 
 static bool noted[MAX_SHARD_ID + 1];
 static bool notes_are_valid = false;
 static uint32 changed[MAX_CHANGED]; /* hashes of functions to read */
 static int	changed_count;
+static bool all_changed;		/* or there were too many */
 
 /* Called when a function is changed, here or elsewhere; 0 stands for all of them. */
 static void
@@ -424,12 +425,12 @@ note_change(Datum arg pg_attribute_unused(), SysCacheIdentifier cacheid pg_attri
 		if (changed[i] == hash)
 			return;
 	if (hash == 0 || changed_count == MAX_CHANGED)
-		notes_are_valid = false;
+		all_changed = true;
 	else
 		changed[changed_count++] = hash;
 }
 
-/* Was a function changed?  It is not one that is to be read any more. */
+/* Was a change of this function announced?  Then the caller reads it, and the announcement goes. */
 static bool
 take_change(Oid function)
 {
@@ -472,7 +473,7 @@ note_function(Oid function, Oid language)
 	ReleaseSysCache(tuple);
 }
 
-/* Bring the notes up to date, without the new declaration. */
+/* Bring the notes up to date, without the new declaration.  An error leaves them invalid. */
 static void
 update_notes(Form_pg_proc proc)
 {
@@ -485,12 +486,14 @@ update_notes(Form_pg_proc proc)
 	AcceptInvalidationMessages();
 	if (!notes_are_valid)
 		return;
+	notes_are_valid = false;
+	if (all_changed)
+		return;
 	note_function(first, proc->prolang);
 	for (Oid oid = first; oid <= proc->oid && oid - first < MAX_OIDS; oid++)
 		if (take_change(oid) && oid != proc->oid)
 			note_function(oid, proc->prolang);
-	if (changed_count > 0)
-		notes_are_valid = false;
+	notes_are_valid = changed_count == 0 && !all_changed;
 }
 
 /* Read all declarations, and return the schema of another one that has the shard ID. */
@@ -503,9 +506,10 @@ read_twin(Form_pg_proc proc, int32 shard_id)
 	SysScanDesc scan;
 	HeapTuple	tuple;
 
+	notes_are_valid = false;
 	memset(noted, 0, sizeof(noted));
 	changed_count = 0;
-	notes_are_valid = true;
+	all_changed = false;
 	ScanKeyInit(&key, Anum_pg_proc_proname, BTEqualStrategyNumber, F_NAMEEQ,
 				CStringGetDatum(DECLARATION));
 	scan = systable_beginscan(procs, ProcedureNameArgsNspIndexId, true, NULL, 1, &key);
@@ -522,6 +526,7 @@ read_twin(Form_pg_proc proc, int32 shard_id)
 	}
 	systable_endscan(scan);
 	table_close(procs, AccessShareLock);
+	notes_are_valid = true;
 	return twin;
 }
 
