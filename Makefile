@@ -48,7 +48,7 @@ DATA = instaid--1.0.sql
 PGFILEDESC = "instaid - Instagram-style IDs"
 
 REGRESS = setup fields text_forms id_type generate refuse lifecycle roles usage shards declare freeze ranges partitions audit settled metrics
-ISOLATION = order create_shard create_partitions alter dropped freeze deadlock last_tick renumber audit settled
+ISOLATION = order create_shard twins create_partitions alter dropped freeze deadlock last_tick renumber audit settled
 # Files that are named on the command line run alone, after "setup", which they use.
 named := $(filter command%,$(origin REGRESS) $(origin ISOLATION))
 files := $(if $(filter command%,$(origin REGRESS)),$(REGRESS))

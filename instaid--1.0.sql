@@ -2011,19 +2011,22 @@ CREATE VIEW instaid._sequence_findings (code, severity, object, problem, cure) A
          format('REVOKE UPDATE ON SEQUENCE %s FROM %s CASCADE;', q.name, r.names)))
         AS f (code, severity, applies, problem, cure) WHERE f.applies;
 
-CREATE FUNCTION instaid.audit(OUT code text, OUT severity text, OUT object text,
-                                         OUT problem text, OUT cure text) RETURNS SETOF record
+CREATE FUNCTION instaid.audit(fold boolean DEFAULT true, OUT code text,
+                                         OUT severity text, OUT object text, OUT problem text,
+                                         OUT cure text) RETURNS SETOF record
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off
 BEGIN ATOMIC
     -- one row for what more than 20 objects have in common, whatever their cures
-    SELECT f.code, f.severity, CASE WHEN f.count > 20
+    SELECT f.code, f.severity, CASE WHEN f.is_folded
                THEN format('%s and %s others', f.object, f.count - 1) ELSE f.object END,
-           f.problem, CASE WHEN f.count > 20 AND f.has_cures
+           f.problem, CASE WHEN f.is_folded AND f.has_cures
                -- after a comment
-               THEN format(E'%s\n-- This is for the first one. Then audit() has the next.', f.cure)
+               THEN format(E'%s\n-- This is for the first one. audit(fold => false) has all.',
+                           f.cure)
                ELSE f.cure END
     FROM (SELECT f.*, count(*) OVER w, row_number() OVER o AS place,
+                 (fold AND count(*) OVER w > 20) IS TRUE AS is_folded,
                  min(f.cure) OVER w <> max(f.cure) OVER w AS has_cures
           FROM (SELECT a.code, a.severity, a.object, a.problem,
                        CASE WHEN strpos(a.cure, 'instaid_adopt.') > 0
@@ -2034,10 +2037,12 @@ BEGIN ATOMIC
                AS f (code, severity, object, problem, cure)
           WINDOW w AS (PARTITION BY f.code, f.severity, f.problem),
                  o AS (w ORDER BY f.object COLLATE "C", f.cure COLLATE "C")) AS f
-    WHERE f.count <= 20 OR f.place = 1
+    WHERE NOT f.is_folded OR f.place = 1
     ORDER BY f.severity COLLATE "C", f.object COLLATE "C", f.code COLLATE "C", f.cure COLLATE "C";
 END;
-COMMENT ON FUNCTION instaid.audit() IS 'what makes IDs repeat or fail, or will do so';
+COMMENT ON FUNCTION instaid.audit(boolean) IS
+'what makes IDs repeat or fail, or will do so; one row for more than 20 alike, unless fold is'
+' false';
 
 -- Write another shard ID into a declaration.  To freeze waits for all calls; to thaw leaves the
 -- millisecond, in which IDs of a smaller shard ID would be below those that were issued.  A shard

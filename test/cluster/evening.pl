@@ -29,7 +29,8 @@ my $http = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1')->sockpor
 @Clients::extensions = ();
 my $primary = Clients::server('primary', { allows_streaming => 1 }, q{timezone = 'UTC'});
 $primary->safe_psql('postgres', $_)
-  for 'CREATE ROLE owner LOGIN', 'CREATE ROLE app LOGIN', 'CREATE DATABASE app OWNER owner';
+  for 'CREATE ROLE owner LOGIN', 'CREATE ROLE app LOGIN', 'CREATE ROLE batch',
+  'CREATE DATABASE app OWNER owner';
 my $as_owner = $primary->connstr('app') . ' user=owner';
 my $product = '';
 for my $n (1 .. 40)
@@ -47,7 +48,8 @@ for my $n (1 .. 40)
 		INSERT INTO shop$n.orders (total) SELECT generate_series(1, 20);
 		GRANT USAGE ON SCHEMA shop$n TO app;
 		GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA shop$n TO app;
-		GRANT USAGE ON ALL SEQUENCES IN SCHEMA shop$n TO app;};
+		GRANT USAGE ON ALL SEQUENCES IN SCHEMA shop$n TO app;
+		GRANT INSERT ON shop$n.photos TO batch;};
 }
 $primary->safe_psql('app', $product =~ s/^\t+//mgr, connstr => $as_owner);
 $primary->backup('backup');
