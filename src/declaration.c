@@ -41,7 +41,6 @@
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -397,108 +396,12 @@ check_reference(HeapTuple tuple, bool is_created)
 }
 
 /*
- * Twins: two schemas of the database that declare one shard ID
- *
- * create_shard() refuses a shard ID that another schema has; a restore gets a WARNING.  To read
- * all declarations for each new one would take a restore of 8,000 schemas minutes.  Therefore a
- * session notes the shard IDs that it has read, and then reads only functions that have changed.
- *
- * Core announces a change by a hash of the function's OID, from which the OID cannot be told.  A
- * restore announces its own functions, whose OIDs are between those of two declarations: hashes of
- * these OIDs are compared.  If an announcement is left, all declarations are read again.
+ * Warn if another schema declares the shard ID of this declaration, as after a dump of a schema
+ * whose name was replaced.  create_shard() refuses such a shard ID, and a restore does not.
+ * Another session's declaration counts when it is committed.
  */
-#define MAX_CHANGED		32		/* as a schema with some functions more announces */
-#define MAX_OIDS		1024	/* between two declarations of a restore */
-
-static bool noted[MAX_SHARD_ID + 1];
-static bool notes_are_valid = false;
-static uint32 changed[MAX_CHANGED]; /* hashes of functions to read */
-static int	changed_count;
-static bool all_changed;		/* or there were too many */
-
-/* Called when a function is changed, here or elsewhere; 0 stands for all of them. */
 static void
-note_change(Datum arg pg_attribute_unused(), SysCacheIdentifier cacheid pg_attribute_unused(),
-			uint32 hash)
-{
-	for (int i = 0; i < changed_count; i++)
-		if (changed[i] == hash)
-			return;
-	if (hash == 0 || changed_count == MAX_CHANGED)
-		all_changed = true;
-	else
-		changed[changed_count++] = hash;
-}
-
-/* Was a change of this function announced?  Then the caller reads it, and the announcement goes. */
-static bool
-take_change(Oid function)
-{
-	uint32		hash = GetSysCacheHashValue1(PROCOID, ObjectIdGetDatum(function));
-
-	for (int i = 0; i < changed_count; i++)
-		if (changed[i] == hash)
-		{
-			changed[i] = changed[--changed_count];
-			return true;
-		}
-	return false;
-}
-
-/* The shard ID that a function declares; NODE_SHARD if it declares none, or the server's */
-static int32
-declared_shard_id(HeapTuple tuple, Oid language)
-{
-	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
-	Declaration declaration;
-
-	if (proc->prolang != language || !shard_function_declares(proc) ||
-		read_body(function_body(tuple), &declaration) != NULL)
-		return NODE_SHARD;
-	return declaration.shard_id;
-}
-
-/* Note the shard ID of a function, if it exists and declares one. */
-static void
-note_function(Oid function, Oid language)
-{
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	int32		shard_id;
-
-	if (!HeapTupleIsValid(tuple))
-		return;
-	shard_id = declared_shard_id(tuple, language);
-	if (shard_id != NODE_SHARD)
-		noted[shard_id] = true;
-	ReleaseSysCache(tuple);
-}
-
-/* Bring the notes up to date, without the new declaration.  An error leaves them invalid. */
-static void
-update_notes(Form_pg_proc proc)
-{
-	static Oid	previous = InvalidOid;
-	Oid			first = previous;
-
-	if (!OidIsValid(previous))
-		CacheRegisterSyscacheCallback(PROCOID, note_change, (Datum) 0);
-	previous = proc->oid;
-	AcceptInvalidationMessages();
-	if (!notes_are_valid)
-		return;
-	notes_are_valid = false;
-	if (all_changed)
-		return;
-	note_function(first, proc->prolang);
-	for (Oid oid = first; oid <= proc->oid && oid - first < MAX_OIDS; oid++)
-		if (take_change(oid) && oid != proc->oid)
-			note_function(oid, proc->prolang);
-	notes_are_valid = changed_count == 0 && !all_changed;
-}
-
-/* Read all declarations, and return the schema of another one that has the shard ID. */
-static Oid
-read_twin(Form_pg_proc proc, int32 shard_id)
+warn_of_twin(Form_pg_proc proc, int32 shard_id)
 {
 	Oid			twin = InvalidOid;
 	Relation	procs = table_open(ProcedureRelationId, AccessShareLock);
@@ -506,42 +409,22 @@ read_twin(Form_pg_proc proc, int32 shard_id)
 	SysScanDesc scan;
 	HeapTuple	tuple;
 
-	notes_are_valid = false;
-	memset(noted, 0, sizeof(noted));
-	changed_count = 0;
-	all_changed = false;
 	ScanKeyInit(&key, Anum_pg_proc_proname, BTEqualStrategyNumber, F_NAMEEQ,
 				CStringGetDatum(DECLARATION));
 	scan = systable_beginscan(procs, ProcedureNameArgsNspIndexId, true, NULL, 1, &key);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		Form_pg_proc it = (Form_pg_proc) GETSTRUCT(tuple);
-		int32		other = declared_shard_id(tuple, proc->prolang);
+		Declaration declaration;
 
-		if (it->oid == proc->oid || other == NODE_SHARD)
-			continue;
-		noted[other] = true;
-		if (other == shard_id)
+		if (it->oid != proc->oid && it->prolang == proc->prolang &&
+			shard_function_declares(it) &&
+			read_body(function_body(tuple), &declaration) == NULL &&
+			declaration.shard_id == shard_id)
 			twin = it->pronamespace;
 	}
 	systable_endscan(scan);
 	table_close(procs, AccessShareLock);
-	notes_are_valid = true;
-	return twin;
-}
-
-/*
- * Warn if another schema declares the shard ID of this declaration, as after a dump of a schema
- * whose name was replaced.  Another session's declaration counts when it is committed.
- */
-static void
-warn_of_twin(Form_pg_proc proc, int32 shard_id)
-{
-	Oid			twin = InvalidOid;
-
-	update_notes(proc);
-	if (!notes_are_valid || noted[shard_id])
-		twin = read_twin(proc, shard_id);
 
 	if (OidIsValid(twin))
 	{
