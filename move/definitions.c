@@ -223,6 +223,7 @@ compare_definitions(Move *m)
 	char	   *taken[2],
 			   *texts[2];
 	PGresult   *maximums[2];
+	bool		lacks_indexes = value(m->target, &sql_lacks_indexes, m->name) != NULL;
 	int			differ;
 
 	m->source->id_sequences = m->target->id_sequences = NULL;
@@ -240,7 +241,7 @@ compare_definitions(Move *m)
 	kill_point("both dumped");
 	if (m->source->error || m->target->error)
 		return settled(m, "cannot read the definitions");
-	differ = compare_texts(texts[0], texts[1], versions[0] / 10000 == versions[1] / 10000);
+	differ = compare_texts(texts[0], texts[1], versions[0] / 10000 == versions[1] / 10000, lacks_indexes);
 	/* a sequence that only one side has was told */
 	if (!differ)
 		differ = print_lines(differences(maximums[0], maximums[1]), 20);

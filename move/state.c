@@ -18,7 +18,7 @@ const StateText state_texts[STATES] = {
 	[SLOT_MADE] = {"begun, with a slot", "its slot, too", AGAIN ", or --cancel"},
 	[DEFINED] = {"defined", "on the target, from one transaction: the frozen schema, a schema named as the move, and the subscription",
 	AGAIN ", or --cancel"},
-	[COPYING] = {"being copied", "the subscription copies", AGAIN ", or --cancel"},
+	[COPYING] = {"being copied", "the subscription copies; then indexes of large tables are made", AGAIN ", or --cancel"},
 	[FOLLOWING] = {"the target follows", "all tables are copied", OR_CANCEL},
 	[WAY_BACK_PARTLY] = {"the target follows, with an earlier way back", "a way back that is not whole, or not of this run", OR_CANCEL},
 	[WAY_BACK_READY] = {"the target follows, with a way back", "publication and slot on the target, subscription on the source, disabled",
