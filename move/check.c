@@ -173,10 +173,12 @@ check_replication(Move *m, const char *tables)
 	show_findings(m, rows(m->source, &sql_check_identity, m->shards, m->options.full_identity ? "t" : "f"));
 	show_findings(m, rows(m->source, &sql_check_timeout, reach_option(m, m->source), m->source->reach, "source"));
 	show_findings(m, rows(m->target, &sql_check_subscriber));
+	show_findings(m, rows(m->target, &sql_check_room, "target", "2"));
 	check_reach(m, m->target, m->source, "");
 	if (m->options.one_way)
 		return;
 	show_findings(m, rows(m->target, &sql_check_way_back));
+	show_findings(m, rows(m->source, &sql_check_room, "source", "1"));
 	show_findings(m, rows(m->target, &sql_check_timeout, reach_option(m, m->target), m->target->reach, "target"));
 	check_reach(m, m->source, m->target, ", or move with --one-way");
 }
