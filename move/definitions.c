@@ -110,7 +110,10 @@ dump(Move *m, Server *s, int version, const char *section)
 		return NULL;
 	}
 
-	/* the first and the last line that are no comment are for psql, or for no one */
+	/*
+	 * the first and the last line that are no comment are for psql, or for no
+	 * one
+	 */
 	for (first = text; *first == '\n' || strncmp(first, "--", 2) == 0; first += strcspn(first, "\n") + 1)
 		;
 	for (char *line = text; *line; line += strcspn(line, "\n") + (line[strcspn(line, "\n")] != '\0'))

@@ -343,7 +343,10 @@ follow(Move *m, double until, bool *has_changed)
 		bool		is_there,
 					is_active;
 
-		/* what is not committed yet cannot be compared, and is told if it lasts */
+		/*
+		 * what is not committed yet cannot be compared, and is told if it
+		 * lasts
+		 */
 		if (!creators && now() - compared > 1)
 		{
 			compared = now();
@@ -436,7 +439,11 @@ step_make_way_back(Move *m)
 		kill_point("way back slot");
 		if (HAS_ERROR(m))
 			return settled(m, "cannot prepare the way back");
-		/* what the copy writes to the target does not come back; before 16, step_start_way_back() sees to that */
+
+		/*
+		 * what the copy writes to the target does not come back; before 16,
+		 * step_start_way_back() sees to that
+		 */
 		if (!run_secretly(from, "CREATE SUBSCRIPTION %s CONNECTION %s PUBLICATION %s WITH (create_slot = false,"
 						  " slot_name = %s, copy_data = false, enabled = false%s)", m->name, literal(from, to->reach),
 						  m->name, to->slot, PQserverVersion(from->conn) >= 160000 ? ", origin = none" : ""))
