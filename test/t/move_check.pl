@@ -83,7 +83,7 @@ trial('remark replica-identity', 'insta5\.nokey', 'CREATE TABLE insta5.nokey (n 
 	args => ['--full-identity']);
 trial('error no-equality', 'table insta5\.j .* column j', q{
 	CREATE TABLE insta5.j (a integer, j json);
-	ALTER TABLE insta5.j REPLICA IDENTITY FULL});
+	ALTER TABLE insta5.j REPLICA IDENTITY FULL;});
 trial('error generated-key', 'column d of insta5\.g', q{CREATE TABLE insta5.g (n integer,
 	d integer GENERATED ALWAYS AS (n) STORED PRIMARY KEY)});
 trial('error unlogged', 'insta5\.u', 'CREATE UNLOGGED TABLE insta5.u (n integer PRIMARY KEY)');
@@ -172,14 +172,17 @@ is(join(', ', grep { /(superuser|denied).*give --/ } @objects), '',
 	'... and no option is told that would not help');
 trial('error trust', 'definitions of own, .* with the rights of \w+ on the target', q{
 	GRANT CREATE ON SCHEMA insta5 TO own; SET ROLE own;
-	CREATE FUNCTION insta5.f() RETURNS integer LANGUAGE sql AS 'SELECT 1'}, '', args => ['--one-way']);
+	CREATE FUNCTION insta5.f() RETURNS integer LANGUAGE sql AS 'SELECT 1'}, '',
+	args => ['--one-way']);
 trial('', '', q{GRANT CREATE ON SCHEMA insta5 TO own; SET ROLE own;
 	CREATE FUNCTION insta5.f() RETURNS integer LANGUAGE sql AS 'SELECT 1'}, '',
 	args => [ '--trust', 'own' ]);
 trial('remark instaid-owner', 'instaid of the target belongs to own', '',
 	'ALTER SCHEMA instaid OWNER TO own');
 trial('error freeze-right, error make-right, error trust', 'belongs to own', q{
-	ALTER SCHEMA insta5 OWNER TO own; ALTER SEQUENCE insta5.next_id_sequence OWNER TO own}, '',
+	ALTER SCHEMA insta5 OWNER TO own;
+	SELECT format('ALTER SEQUENCE %s OWNER TO own', sequence) FROM instaid.shards \gexec
+	}, '',
 	template => 'edition', args => ['--one-way']);
 
 trial('error timeout', q{the source's statement_timeout is 400},
@@ -201,8 +204,8 @@ SKIP:
 {
 	$seen{version} = 1;
 	skip 'there is no older PostgreSQL', 1 if !$ENV{INSTAID_OLD};
-	my $older = Clients::server('older', { install_path => $ENV{INSTAID_OLD} }, 'wal_level = logical',
-		'wal_retrieve_retry_interval = 10ms');
+	my $older = Clients::server('older', { install_path => $ENV{INSTAID_OLD} },
+		'wal_level = logical', 'wal_retrieve_retry_interval = 10ms');
 	local $ENV{PATH} = "$ENV{PATH}:$ENV{INSTAID_OLD}/bin";
 	like(found($source, $older->connstr('postgres')), qr/\berror version\b/, 'an older target');
 }
@@ -224,16 +227,15 @@ wal_retrieve_retry_interval = 5s
 ');
 	$node->restart;
 }
+my @lacks =
+  ('origins', 'senders', 'slots', 'wal-level', 'worker-processes', 'workers');
+# from 16 on, this interval is one for each subscription
+my $remarks = join ', ', map { "remark $_" } $old->pg_version < 16 ? 'slow-start' : (), 'wal-limit';
 is(found($source, $target),
-	join(', ', (sort map { "error $_" } 'lock-table', 'sync-workers', ('origins', 'senders', 'slots',
-				'wal-level', 'worker-processes', 'workers') x 2),
-		# from 16 on, this interval is one for each subscription
-		(map { "remark $_" } $old->pg_version < 16 ? 'slow-start' : (), 'wal-limit')),
+	join(', ', (sort map { "error $_" } 'lock-table', 'sync-workers', (@lacks) x 2), $remarks),
 	'what both sides lack');
 is(found($source, $target, '--one-way'),
-	join(', ', (sort map { "error $_" } 'lock-table', 'sync-workers', 'origins', 'senders', 'slots',
-				'wal-level', 'worker-processes', 'workers'),
-		(map { "remark $_" } $old->pg_version < 16 ? 'slow-start' : (), 'wal-limit')),
+	join(', ', (sort map { "error $_" } 'lock-table', 'sync-workers', @lacks), $remarks),
 	'... and without a way back');
 
 # All codes of the program

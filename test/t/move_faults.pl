@@ -462,7 +462,8 @@ is(im('--finish', '--no-verify'), 0, '... unless told to');
 fresh('checked', q{CREATE TYPE insta5.rng AS RANGE (subtype = numeric);
 	CREATE TABLE insta5.r (id bigint PRIMARY KEY, r insta5.rng);
 	CREATE OPERATOR CLASS insta5.c FOR TYPE integer USING btree
-		AS OPERATOR 1 <, FUNCTION 1 btint4cmp; ALTER DATABASE checked SET statement_timeout = '400ms'});
+		AS OPERATOR 1 <, FUNCTION 1 btint4cmp;
+	ALTER DATABASE checked SET statement_timeout = '400ms'});
 is(im('insta5', '--source-for-target', $old->connstr($db) . " options='-c statement_timeout=0'"), 0,
 	'a copy without the timeout, and with a range type and an operator class');
 is(im('--finish'), 0, 'finished');

@@ -786,7 +786,8 @@ is(places(), 'insta5 frozen insta5', '... which the program waits for');
 ends('hangs');
 fresh('paused');
 is(im({ at => 'applied', do => '(sleep 3; kill -CONT $PPID) >/dev/null 2>&1 & kill -STOP $PPID' },
-		'insta5', '--max-stop', 1, '--max-wait', 1) =~ /^[38]$/, 1, 'the program is stopped itself');
+		'insta5', '--max-stop', 1, '--max-wait', 1) =~ /^[38]$/, 1,
+	'the program is stopped itself');
 is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (4)'), '', '... then the source serves again');
 is(im(), 0, '... and the same command moves the shard');
 ends('paused');
