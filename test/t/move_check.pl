@@ -181,7 +181,9 @@ trial('remark instaid-owner', 'instaid of the target belongs to own', '',
 	'ALTER SCHEMA instaid OWNER TO own');
 trial('error freeze-right, error make-right, error trust', 'belongs to own', q{
 	ALTER SCHEMA insta5 OWNER TO own;
-	SELECT format('ALTER SEQUENCE %s OWNER TO own', sequence) FROM instaid.shards \gexec
+	SELECT format('ALTER SEQUENCE %s OWNER TO own', sequence) FROM instaid.shards
+	UNION ALL SELECT format('ALTER FUNCTION %s OWNER TO own', oid::regprocedure) FROM pg_proc
+	WHERE pronamespace = 'insta5'::regnamespace \gexec
 	}, '',
 	template => 'edition', args => ['--one-way']);
 
@@ -228,7 +230,7 @@ wal_retrieve_retry_interval = 5s
 	$node->restart;
 }
 my @lacks =
-  ('origins', 'senders', 'slots', 'wal-level', 'worker-processes', 'workers');
+  ('origins', 'senders', 'slots', 'unreachable', 'wal-level', 'worker-processes', 'workers');
 # from 16 on, this interval is one for each subscription
 my $remarks = join ', ', map { "remark $_" } $old->pg_version < 16 ? 'slow-start' : (), 'wal-limit';
 is(found($source, $target),
