@@ -180,11 +180,8 @@ trial('', '', q{GRANT CREATE ON SCHEMA insta5 TO own; SET ROLE own;
 trial('remark instaid-owner', 'instaid of the target belongs to own', '',
 	'ALTER SCHEMA instaid OWNER TO own');
 trial('error freeze-right, error make-right, error trust', 'belongs to own', q{
-	ALTER SCHEMA insta5 OWNER TO own;
-	SELECT format('ALTER SEQUENCE %s OWNER TO own', sequence) FROM instaid.shards
-	UNION ALL SELECT format('ALTER FUNCTION %s OWNER TO own', oid::regprocedure) FROM pg_proc
-	WHERE pronamespace = 'insta5'::regnamespace \gexec
-	}, '',
+	DROP SCHEMA insta5 CASCADE; GRANT CREATE ON DATABASE DB TO own; SET ROLE own;
+	SELECT instaid.create_shard('insta5', 5), '',
 	template => 'edition', args => ['--one-way']);
 
 trial('error timeout', q{the source's statement_timeout is 400},
