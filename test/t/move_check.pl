@@ -181,7 +181,7 @@ trial('remark instaid-owner', 'instaid of the target belongs to own', '',
 	'ALTER SCHEMA instaid OWNER TO own');
 trial('error freeze-right, error make-right, error trust', 'belongs to own', q{
 	DROP SCHEMA insta5 CASCADE; GRANT CREATE ON DATABASE DB TO own; SET ROLE own;
-	SELECT instaid.create_shard('insta5', 5), '',
+	SELECT instaid.create_shard('insta5', 5)}, '',
 	template => 'edition', args => ['--one-way']);
 
 trial('error timeout', q{the source's statement_timeout is 400},
