@@ -15,8 +15,8 @@ typedef struct Stop
 	double		began,
 				stopped,
 				applied,
-				hooked,
-				until;
+				until,
+				hook;			/* seconds of --on-switch */
 	bool		is_unknown;		/* whether the target serves */
 } Stop;
 
@@ -172,9 +172,10 @@ stop_and_start(Move *m, Stop *stop)
 	if (from->error || to->error)
 		return settled(m, NULL);
 	m->may_be_told = true;
+	stop->hook = now();
 	if (m->options.hook && (why = run_hook(m, "switch", stop->until - now())))
 		return fail(m, HOOK_FAILED, NULL, why, NULL);
-	stop->hooked = now();
+	stop->hook = now() - stop->hook;
 	kill_point("told");
 	if (interrupted)
 		return not_now(m, "interrupted");
@@ -325,8 +326,8 @@ switch_over(Move *m)
 			m->has_snapshots = m->options.compares && !m->options.by_dump;
 			say("switched: writes were refused for %.0f ms (%.0f to stop, %.0f to %s, %.0f on-switch, %.0f to start)",
 				(now() - stop.began) * 1000, (stop.stopped - stop.began) * 1000, (stop.applied - stop.stopped) * 1000,
-				m->options.by_dump ? "copy" : "apply", m->options.hook ? (stop.hooked - stop.applied) * 1000 : 0,
-				(now() - stop.hooked) * 1000);
+				m->options.by_dump ? "copy" : "apply", m->options.hook ? stop.hook * 1000 : 0,
+				(now() - stop.applied - stop.hook) * 1000);
 			run(m->source, "SET lock_timeout = '10s'");
 			/* what a dump has set, too */
 			reset_session(m->target);
