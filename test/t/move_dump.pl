@@ -101,6 +101,10 @@ $clients->stop;
 like($out, qr/verified: 5 tables, (?:.*\n)*.*switched.* to copy.*\n.*moved.*next: --finish$/m,
 	'... and compared before the switch');
 {
+	my ($all, $parts) = $out =~ /refused for (\d+) ms \((.*)\)/;
+	cmp_ok(abs($all - eval join '+', $parts =~ /(\d+)/g), '<=', 2, "... the parts of $all ms: $parts");
+}
+{
 	my (%ids, $twice);
 	/^(\d+)$/ and $twice += !!$ids{$1}++ for map { split /\n/, slurp_file($_) } $clients->files;
 	my %there = map { $_ => 1 } split /\n/, sql($new, 'SELECT id FROM insta5.photos');
