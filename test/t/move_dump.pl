@@ -102,7 +102,8 @@ like($out, qr/verified: 5 tables, (?:.*\n)*.*switched.* to copy.*\n.*moved.*next
 	'... and compared before the switch');
 {
 	my ($all, $parts) = $out =~ /refused for (\d+) ms \((.*)\)/;
-	cmp_ok(abs($all - eval join '+', $parts =~ /(\d+)/g), '<=', 2, "... the parts of $all ms: $parts");
+	cmp_ok(abs($all - eval join '+', $parts =~ /(\d+)/g), '<=', 2,
+		"... the parts of $all ms: $parts");
 }
 {
 	my (%ids, $twice);
