@@ -14,13 +14,13 @@ print_json(const char *text)
 		return;
 	}
 	putchar('"');
-	for (; *text; text++)
-		if (*text == '"' || *text == '\\')
-			printf("\\%c", *text);
-		else if ((unsigned char) *text < ' ')
-			printf("\\u%04x", *text);
+	for (const char *c = text; *c; c++)
+		if (*c == '"' || *c == '\\')
+			printf("\\%c", *c);
+		else if ((unsigned char) *c < ' ')
+			printf("\\u%04x", *c);
 		else
-			putchar(*text);
+			putchar(*c);
 	putchar('"');
 }
 
@@ -159,7 +159,10 @@ check_dependants(Move *m)
 {
 	PGresult   *found = rows(m->source, &sql_dependants, m->shards);
 
-	/* partitions, children and extensions are told by check_source.sql, with another cure */
+	/*
+	 * partitions, children and extensions are told by check_source.sql, with
+	 * another cure
+	 */
 	for (int i = 0; i < PQntuples(found); i++)
 		if (!is_true(found, i, "is_child") && strncmp(column(found, i, "object"), "extension ", 10) != 0)
 			finding(m, "error", "dependant", fmt("%s of the source uses the shards, and stays",
@@ -173,10 +176,12 @@ check_replication(Move *m, const char *tables)
 	show_findings(m, rows(m->source, &sql_check_identity, m->shards, m->options.full_identity ? "t" : "f"));
 	show_findings(m, rows(m->source, &sql_check_timeout, reach_option(m, m->source), m->source->reach, "source"));
 	show_findings(m, rows(m->target, &sql_check_subscriber));
+	show_findings(m, rows(m->target, &sql_check_room, "target", "2"));
 	check_reach(m, m->target, m->source, "");
 	if (m->options.one_way)
 		return;
 	show_findings(m, rows(m->target, &sql_check_way_back));
+	show_findings(m, rows(m->source, &sql_check_room, "source", "1"));
 	show_findings(m, rows(m->target, &sql_check_timeout, reach_option(m, m->target), m->target->reach, "target"));
 	check_reach(m, m->source, m->target, ", or move with --one-way");
 }

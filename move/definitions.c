@@ -110,7 +110,10 @@ dump(Move *m, Server *s, int version, const char *section)
 		return NULL;
 	}
 
-	/* the first and the last line that are no comment are for psql, or for no one */
+	/*
+	 * the first and the last line that are no comment are for psql, or for no
+	 * one
+	 */
 	for (first = text; *first == '\n' || strncmp(first, "--", 2) == 0; first += strcspn(first, "\n") + 1)
 		;
 	for (char *line = text; *line; line += strcspn(line, "\n") + (line[strcspn(line, "\n")] != '\0'))
@@ -223,6 +226,7 @@ compare_definitions(Move *m)
 	char	   *taken[2],
 			   *texts[2];
 	PGresult   *maximums[2];
+	bool		lacks_indexes = value(m->target, &sql_lacks_indexes, m->name) != NULL;
 	int			differ;
 
 	m->source->id_sequences = m->target->id_sequences = NULL;
@@ -240,7 +244,7 @@ compare_definitions(Move *m)
 	kill_point("both dumped");
 	if (m->source->error || m->target->error)
 		return settled(m, "cannot read the definitions");
-	differ = compare_texts(texts[0], texts[1], versions[0] / 10000 == versions[1] / 10000);
+	differ = compare_texts(texts[0], texts[1], versions[0] / 10000 == versions[1] / 10000, lacks_indexes);
 	/* a sequence that only one side has was told */
 	if (!differ)
 		differ = print_lines(differences(maximums[0], maximums[1]), 20);

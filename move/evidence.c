@@ -33,7 +33,10 @@ read_evidence(Move *m)
 	SideEvidence *sides[2] = {&m->seen.source, &m->seen.target};
 	PGresult   *found[2] = {read_side(m, m->source, m->target, sides[0]), read_side(m, m->target, m->source, sides[1])};
 
-	/* a subscription that does not know all published tables yet has not copied them */
+	/*
+	 * a subscription that does not know all published tables yet has not
+	 * copied them
+	 */
 	for (int i = 0; i < 2; i++)
 		sides[i]->ready = sides[i]->has_subscription && is_true(found[i], 0, "ready")
 			&& number_of(found[i], 0, "known") == number_of(found[1 - i], 0, "published");

@@ -292,7 +292,11 @@ show_status(Move *m)
 		printf("%s: %s\n  serves:  %s\n", m->shown, text->name, serving(m));
 	show_copy(m, m->source, m->target, "copy   ");
 	fails = show_copy(m, m->target, m->source, "way back");
-	/* what was changed on the side that serves cannot come back before the other has it, too */
+
+	/*
+	 * what was changed on the side that serves cannot come back before the
+	 * other has it, too
+	 */
 	if (m->state == MOVED || m->state == NOT_COMPARED)
 		next = m->state == NOT_COMPARED ? next : m->seen.target.one_way ? "--finish" :
 			!m->seen.target.has_slot || m->seen.target.slot_lost ? "--finish: the slot of the way back is lost" :
@@ -560,17 +564,17 @@ work(Move *m, Mode mode, const char *patterns)
 
 /* The number that an option gives; false if it gives none */
 static bool
-read_number(const char *option, const char *text, double least, double *number)
+read_number(const char *option, const char *given, double least, double *number)
 {
 	char	   *end;
 	const double most = 86400;
 
-	*number = strtod(text, &end);
+	*number = strtod(given, &end);
 	/* a NaN is not in this range, either */
-	if (end != text && !*end && *number >= least && *number <= most)
+	if (end != given && !*end && *number >= least && *number <= most)
 		return true;
 	fprintf(stderr, "instaid-move: %s is not a number for --%s\n  why:  It is from %g to %g.\n  next: See --help.\n",
-			text, option, least, most);
+			given, option, least, most);
 	return false;
 }
 
@@ -604,7 +608,8 @@ main(int argc, char **argv)
 		{"status", no_argument, NULL, STATUS}, {"switch", no_argument, NULL, SWITCH},
 		{"verify", no_argument, NULL, VERIFY}, {"finish", no_argument, NULL, FINISH},
 		{"cancel", no_argument, NULL, CANCEL}, {"reverse", no_argument, NULL, O_REVERSE},
-		{"dump", no_argument, NULL, O_DUMP}, {"full-identity", no_argument, NULL, O_FULL}, {"trust", required_argument, NULL, O_TRUST},
+		{"dump", no_argument, NULL, O_DUMP}, {"full-identity", no_argument, NULL, O_FULL},
+		{"trust", required_argument, NULL, O_TRUST},
 		{"json", no_argument, NULL, O_JSON}, {"states", no_argument, NULL, O_STATES},
 		{"help", no_argument, NULL, O_HELP}, {NULL, 0, NULL, 0}
 	};

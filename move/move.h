@@ -32,15 +32,18 @@ struct Move
 	Options		options;
 	Server	   *source;
 	Server	   *target;
-	char	   *name;			/* of the publications, the subscriptions and the schemas that refuse writes */
+	char	   *name;			/* of the publications, the subscriptions and
+								 * the schemas that refuse writes */
 	char	   *shards;			/* arrays */
 	char	   *frozen;			/* those that were frozen before */
-	char	   *full;			/* tables with REPLICA IDENTITY FULL for the time of the move, behind what they had */
+	char	   *full;			/* tables with REPLICA IDENTITY FULL for the
+								 * time of the move, behind what they had */
 	char	   *shown;
 	Evidence	seen;
 	MoveState	state;
 	bool		has_snapshots;	/* of the switch */
-	bool		may_be_told;	/* --on-switch, that the shards are switched: a killed run may have */
+	bool		may_be_told;	/* --on-switch, that the shards are switched:
+								 * a killed run may have */
 	int			findings;		/* of the check, and those that are in the way */
 	int			errors;
 

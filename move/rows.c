@@ -226,6 +226,7 @@ compare_rows(Move *m, PGconn *of_source, PGconn *of_target, bool is_quiet)
 	if (differ)
 		return fail(m, DIFFERENT, "rows differ", "The lines above name them.",
 					"Repair the copy, or --cancel the move.");
-	say("verified: %d tables, %.0f rows, the same on both sides (%.1f s)", PQntuples(tables) - left_out, total, now() - began);
+	say("verified: %d tables, %.0f rows, the same on both sides (%.1f s)", PQntuples(tables) - left_out, total,
+		now() - began);
 	return DONE;
 }

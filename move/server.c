@@ -235,7 +235,11 @@ send_of(Server *s, const Query *query, va_list args)
 		return;
 	while ((late = PQgetResult(s->conn)))
 		PQclear(late);
-	/* to plan some takes longer than to run them, which counts while writes are refused */
+
+	/*
+	 * to plan some takes longer than to run them, which counts while writes
+	 * are refused
+	 */
 	if (!s->is_prepared[query->number])
 	{
 		PQsendPrepare(s->conn, query->name, query->text, 0, NULL);
@@ -369,7 +373,11 @@ prepare_session(Server *s, PGconn *conn)
 	PQclear(rows_of_text(s, conn, sql_session.text));
 	if (s->error)
 		return;
-	/* a session whose program was killed ends, even if it waits; not on every system */
+
+	/*
+	 * a session whose program was killed ends, even if it waits; not on every
+	 * system
+	 */
 	PQclear(PQexec(conn, "SET client_connection_check_interval = '1s'"));
 	/* a wait for autovacuum ends it; only superusers may */
 	PQclear(PQexec(conn, "SET deadlock_timeout = '100ms'"));
@@ -386,7 +394,10 @@ reset_session(Server *s)
 static PGconn *
 open_connection(Server *s)
 {
-	/* what comes before "dbname" is a default: a network that is gone is found within a minute */
+	/*
+	 * what comes before "dbname" is a default: a network that is gone is
+	 * found within a minute
+	 */
 	static const char *const keywords[] = {"connect_timeout", "keepalives_idle", "keepalives_interval",
 	"keepalives_count", "tcp_user_timeout", "dbname", "fallback_application_name", NULL};
 	const char *values[] = {getenv("PGCONNECT_TIMEOUT") ? NULL : "10", "15", "5", "4", "30000",

@@ -14,34 +14,54 @@ const char *const mark_names[MARKS] = {"", "copying", "prepared", "switched", "b
 
 const StateText state_texts[STATES] = {
 	[NOT_BEGUN] = {"not begun", "nothing", "run the command"},
-	[BEGUN] = {"begun", "a publication on the source; triggers, which let writes pass", AGAIN ", or --cancel"},
-	[SLOT_MADE] = {"begun, with a slot", "its slot, too", AGAIN ", or --cancel"},
-	[DEFINED] = {"defined", "on the target, from one transaction: the frozen schema, a schema named as the move, and the subscription",
+	[BEGUN] = {"begun", "a publication on the source; triggers, which let writes pass",
 	AGAIN ", or --cancel"},
-	[COPYING] = {"being copied", "the subscription copies", AGAIN ", or --cancel"},
+	[SLOT_MADE] = {"begun, with a slot", "its slot, too", AGAIN ", or --cancel"},
+	[DEFINED] = {"defined",
+		"on the target, from one transaction: the frozen schema, a schema named as the move, and the subscription",
+	AGAIN ", or --cancel"},
+	[COPYING] = {"being copied", "the subscription copies; then indexes of large tables are made",
+	AGAIN ", or --cancel"},
 	[FOLLOWING] = {"the target follows", "all tables are copied", OR_CANCEL},
-	[WAY_BACK_PARTLY] = {"the target follows, with an earlier way back", "a way back that is not whole, or not of this run", OR_CANCEL},
-	[WAY_BACK_READY] = {"the target follows, with a way back", "publication and slot on the target, subscription on the source, disabled",
+	[WAY_BACK_PARTLY] = {"the target follows, with an earlier way back", "a way back that is not whole, or not of this run",
 	OR_CANCEL},
-	[STOPPING] = {"stopping: the source refuses writes", "a schema named as the move on the source, which the triggers look for",
+	[WAY_BACK_READY] = {"the target follows, with a way back",
+		"publication and slot on the target, subscription on the source, disabled",
 	OR_CANCEL},
-	[DUMP_BEGUN] = {"begun, with --dump", "a publication without tables on the source; triggers, which let writes pass", AGAIN ", or --cancel"},
-	[REHEARSING] = {"rehearsing, with --dump", "the definitions on the target, frozen", AGAIN ", or --cancel"},
-	[SWITCHED] = {"switched, the target serves it; not cleaned up", "one transaction has dropped the schema named as the move on the"
+	[STOPPING] = {"stopping: the source refuses writes",
+		"a schema named as the move on the source, which the triggers look for",
+	OR_CANCEL},
+	[DUMP_BEGUN] = {"begun, with --dump", "a publication without tables on the source; triggers, which let writes pass",
+	AGAIN ", or --cancel"},
+	[REHEARSING] = {"rehearsing, with --dump", "the definitions on the target, frozen",
+	AGAIN ", or --cancel"},
+	[SWITCHED] = {"switched, the target serves it; not cleaned up",
+		"one transaction has dropped the schema named as the move on the"
 	" target, thawed the shard and set its sequences", TO_ITS_END},
-	[LEFT] = {"switched, the target serves it; the copy has ended", "of the copy, only the publication is left", TO_ITS_END},
+	[LEFT] = {"switched, the target serves it; the copy has ended", "of the copy, only the publication is left",
+	TO_ITS_END},
 	[CLEANED] = {"switched, the target serves it; cleaned up", "nothing of the copy is left", TO_ITS_END},
-	[WAY_BACK_STARTED] = {"switched, the target serves it; the source follows", "the way back is enabled, if there is one", TO_ITS_END},
-	[NOT_COMPARED] = {"moved, the target serves it; not compared", "only the way back is left", AGAIN ", which compares the rows"},
-	[MOVED] = {"moved, the target serves it", "the same, and the rows were compared", "--finish, or --reverse"},
-	[SLOT_LOST] = {"the slot of the source is lost", "the target cannot get what is missing", "--cancel, and begin again"},
-	[DETACHED] = {"being dropped: the copy is detached", "the subscription has no slot", "--cancel, or the --finish that was begun"},
-	[SLOTLESS] = {"being dropped: the slot is gone", "the slot is dropped, too", "--cancel, or the --finish that was begun"},
-	[OLD_COPY] = {"moved without a way back", "the old shards, frozen", "exchange --from and --to, and --finish"},
-	[ALONE] = {"moved, with nothing but its mark", "only the publication that is the mark", "exchange --from and --to, and --finish"},
-	[OTHER_DIRECTION] = {"a move in the other direction is under way", "one of these states, seen from the other side",
+	[WAY_BACK_STARTED] = {"switched, the target serves it; the source follows", "the way back is enabled, if there is one",
+	TO_ITS_END},
+	[NOT_COMPARED] = {"moved, the target serves it; not compared", "only the way back is left",
+	AGAIN ", which compares the rows"},
+	[MOVED] = {"moved, the target serves it", "the same, and the rows were compared",
+	"--finish, or --reverse"},
+	[SLOT_LOST] = {"the slot of the source is lost", "the target cannot get what is missing",
+	"--cancel, and begin again"},
+	[DETACHED] = {"being dropped: the copy is detached", "the subscription has no slot",
+	"--cancel, or the --finish that was begun"},
+	[SLOTLESS] = {"being dropped: the slot is gone", "the slot is dropped, too",
+	"--cancel, or the --finish that was begun"},
+	[OLD_COPY] = {"moved without a way back", "the old shards, frozen",
+	"exchange --from and --to, and --finish"},
+	[ALONE] = {"moved, with nothing but its mark", "only the publication that is the mark",
+	"exchange --from and --to, and --finish"},
+	[OTHER_DIRECTION] = {"a move in the other direction is under way",
+		"one of these states, seen from the other side",
 	"exchange --from and --to"},
-	[CONTRADICTORY] = {"the two sides do not belong together", "was one of them restored from a backup?", "see which one serves"},
+	[CONTRADICTORY] = {"the two sides do not belong together", "was one of them restored from a backup?",
+	"see which one serves"},
 };
 
 #define P GOAL_PREPARED
@@ -103,12 +123,19 @@ classify(const Evidence *e)
 	{
 		if (s->mark == MARK_COPYING || s->mark == MARK_NOT_COMPARED || s->mark == MARK_SERVES)
 			return CONTRADICTORY;
-		/* the preparations of a way back to the source can be there, or a switch of it */
+
+		/*
+		 * the preparations of a way back to the source can be there, or a
+		 * switch of it
+		 */
 		return s->mark == MARK_SWITCHED || t->refuses ? OTHER_DIRECTION :
 			t->mark == MARK_SERVES ? MOVED : NOT_COMPARED;
 	}
 
-	/* the source serves, or nobody does, as far as a move of this direction is concerned */
+	/*
+	 * the source serves, or nobody does, as far as a move of this direction
+	 * is concerned
+	 */
 	if (s->mark == MARK_PREPARED || s->mark == MARK_SWITCHED || t->mark == MARK_COPYING)
 		return s->mark == MARK_PREPARED || s->mark == MARK_SWITCHED || s->mark == NO_MARK ? OTHER_DIRECTION :
 			CONTRADICTORY;
@@ -174,7 +201,8 @@ side_text(const SideEvidence *side)
 	char	   *text = texts[next++ % 4];
 
 	snprintf(text, sizeof(texts[0]), "%s%s%s%s%s%s%s%s%s%s", mark_names[side->mark],
-			 side->one_way ? ", one-way" : "", side->by_dump ? ", by dump" : "", side->slot_lost ? ", lost slot" : side->has_slot ? ", slot" : "",
+			 side->one_way ? ", one-way" : "", side->by_dump ? ", by dump" : "",
+			 side->slot_lost ? ", lost slot" : side->has_slot ? ", slot" : "",
 			 side->has_subscription ? ", subscription" : "", side->attached ? ", attached" : "",
 			 side->enabled ? ", enabled" : "", side->ready ? ", ready" : "", side->refuses ? ", refuses" : "",
 			 side->mark && side->publishes_all ? ", publishes" : "");

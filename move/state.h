@@ -61,9 +61,11 @@ typedef struct Transition
 {
 	MoveState	from;
 	int			goals;
-	MoveState	to;				/* or one that is farther, or behind if something new has come */
+	MoveState	to;				/* or one that is farther, or behind if
+								 * something new has come */
 	Step		step;
-	const char *name;			/* what was done: the tests kill the program after it */
+	const char *name;			/* what was done: the tests kill the program
+								 * after it */
 } Transition;
 
 typedef struct StateText

@@ -6,6 +6,9 @@
 #include "move.h"
 #include "steps.h"
 
+/* The bytes from which on a table's indexes, but for keys, are made after its copy */
+#define LARGE_TABLE "104857600"
+
 #define HAS_ERROR(m) ((m)->source->error || (m)->target->error)
 
 /* Run commands that need locks on tables that clients use, one by one, with as little waiting as helps.  The first
@@ -200,8 +203,40 @@ step_define(Move *m)
 int
 step_enable(Move *m)
 {
-	run(m->target, "ALTER SUBSCRIPTION %s ENABLE", m->name);
+	PGresult   *late = rows(m->source, &sql_late_indexes, m->shards, LARGE_TABLE);
+	char	   *known = value(m->target, &sql_known, m->target->subscription);
+	bool		is_empty = known && strcmp(known, "0") == 0;
+
+	run(m->target, "BEGIN");
+	for (int i = 0; is_empty && i < PQntuples(late); i++)
+		run(m->target, "DROP INDEX IF EXISTS %s; COMMENT ON SCHEMA %s IS 'without all indexes'",
+			column(late, i, "name"), m->name);
+	run(m->target, "ALTER SUBSCRIPTION %s ENABLE; COMMIT", m->name);
 	return settled(m, "cannot start the copy");
+}
+
+/* Make the indexes without which the rows were copied. */
+static int
+make_indexes(Move *m)
+{
+	PGresult   *late = rows(m->source, &sql_late_indexes, m->shards, "0");
+	Server	   *to = m->target;
+
+	if (!value(to, &sql_lacks_indexes, m->name))
+		return settled(m, "cannot see the indexes");
+	/* only the copy itself waits behind this */
+	run(to, "SET lock_timeout = 0");
+	for (int i = 0; i < PQntuples(late); i++)
+	{
+		if (value(to, &sql_has_relation, column(late, i, "name")))
+			continue;
+		say("making index %s", column(late, i, "name"));
+		run_text(to, column(late, i, "definition"));
+		kill_point("index");
+	}
+	run(to, "SET lock_timeout = '10s'; COMMENT ON SCHEMA %s IS NULL", m->name);
+	to->fingerprint = NULL;
+	return settled(m, "cannot make the indexes");
 }
 
 /* Add tables to the publication that both sides have since it was made, and let the target know. */
@@ -308,7 +343,10 @@ follow(Move *m, double until, bool *has_changed)
 		bool		is_there,
 					is_active;
 
-		/* what is not committed yet cannot be compared, and is told if it lasts */
+		/*
+		 * what is not committed yet cannot be compared, and is told if it
+		 * lasts
+		 */
 		if (!creators && now() - compared > 1)
 		{
 			compared = now();
@@ -370,7 +408,7 @@ step_follow(Move *m)
 	bool		has_changed = false;
 	int			status = follow(m, 0, &has_changed);
 
-	if (status)
+	if (status || (status = make_indexes(m)))
 		return status;
 	if (!run_each(m->target, &sql_unanalyzed, m->shards) && !is_lost(m->target))
 	{
@@ -401,7 +439,11 @@ step_make_way_back(Move *m)
 		kill_point("way back slot");
 		if (HAS_ERROR(m))
 			return settled(m, "cannot prepare the way back");
-		/* what the copy writes to the target does not come back; before 16, step_start_way_back() sees to that */
+
+		/*
+		 * what the copy writes to the target does not come back; before 16,
+		 * step_start_way_back() sees to that
+		 */
 		if (!run_secretly(from, "CREATE SUBSCRIPTION %s CONNECTION %s PUBLICATION %s WITH (create_slot = false,"
 						  " slot_name = %s, copy_data = false, enabled = false%s)", m->name, literal(from, to->reach),
 						  m->name, to->slot, PQserverVersion(from->conn) >= 160000 ? ", origin = none" : ""))

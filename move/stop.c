@@ -15,8 +15,8 @@ typedef struct Stop
 	double		began,
 				stopped,
 				applied,
-				hooked,
-				until;
+				until,
+				hook;			/* seconds of --on-switch */
 	bool		is_unknown;		/* whether the target serves */
 } Stop;
 
@@ -116,7 +116,11 @@ stop_and_start(Move *m, Stop *stop)
 
 	stop->began = now();
 	stop->until = stop->began + m->options.max_stop;
-	/* what is slow is taken back, and tried again; what hangs ends the program */
+
+	/*
+	 * what is slow is taken back, and tried again; what hangs ends the
+	 * program
+	 */
 	from->answer_by = to->answer_by = stop->until + 1;
 	/* has_confirmed() flushes this, and the freeze; with --dump, nothing does */
 	run(from, "SET synchronous_commit = %s; CREATE SCHEMA %s", by_dump ? "on" : "off", m->name);
@@ -150,7 +154,10 @@ stop_and_start(Move *m, Stop *stop)
 	stop->applied = now();
 	kill_point("applied");
 
-	/* what was created since: nobody may be creating, and both sides are as they were when they were compared */
+	/*
+	 * what was created since: nobody may be creating, and both sides are as
+	 * they were when they were compared
+	 */
 	if ((creators = value(from, &sql_creators, m->shards)))
 		return not_now(m, fmt("session %s creates something in the schema", creators));
 	if (PQntuples(rows(from, &sql_put_guards, m->shards, m->name)) > 0)
@@ -165,14 +172,18 @@ stop_and_start(Move *m, Stop *stop)
 	if (from->error || to->error)
 		return settled(m, NULL);
 	m->may_be_told = true;
+	stop->hook = now();
 	if (m->options.hook && (why = run_hook(m, "switch", stop->until - now())))
 		return fail(m, HOOK_FAILED, NULL, why, NULL);
-	stop->hooked = now();
+	stop->hook = now() - stop->hook;
 	kill_point("told");
 	if (interrupted)
 		return not_now(m, "interrupted");
 
-	/* the position of the mark in the WAL is where the way back begins: what was applied up to here must not come back */
+	/*
+	 * the position of the mark in the WAL is where the way back begins: what
+	 * was applied up to here must not come back
+	 */
 	begins = by_dump ? fmt("CREATE PUBLICATION %s", m->name) :
 		fmt("ALTER SUBSCRIPTION %s DISABLE; ALTER SUBSCRIPTION %s SET (slot_name = NONE)", m->name, m->name);
 	run(to, "BEGIN; SET LOCAL lock_timeout = '2s'; DROP SCHEMA IF EXISTS %s; %s; %s; %s; %s; %s", m->name, thaw,
@@ -182,8 +193,8 @@ stop_and_start(Move *m, Stop *stop)
 	kill_point("started");
 
 	/*
-	 * Until here, the target forgets it all if the program ends.  If there is no answer from here on, only the target
-	 * knows whether it serves them.
+	 * Until here, the target forgets it all if the program ends.  If there is
+	 * no answer from here on, only the target knows whether it serves them.
 	 */
 	if (from->error || to->error)
 		return settled(m, NULL);
@@ -315,8 +326,8 @@ switch_over(Move *m)
 			m->has_snapshots = m->options.compares && !m->options.by_dump;
 			say("switched: writes were refused for %.0f ms (%.0f to stop, %.0f to %s, %.0f on-switch, %.0f to start)",
 				(now() - stop.began) * 1000, (stop.stopped - stop.began) * 1000, (stop.applied - stop.stopped) * 1000,
-				m->options.by_dump ? "copy" : "apply", m->options.hook ? (stop.hooked - stop.applied) * 1000 : 0,
-				(now() - stop.hooked) * 1000);
+				m->options.by_dump ? "copy" : "apply", m->options.hook ? stop.hook * 1000 : 0,
+				(now() - stop.applied - stop.hook) * 1000);
 			run(m->source, "SET lock_timeout = '10s'");
 			/* what a dump has set, too */
 			reset_session(m->target);
@@ -329,7 +340,11 @@ switch_over(Move *m)
 			status = settled(m, NULL);
 		if (status == DISCONNECTED)
 			return status;
-		/* what a server refuses may be otherwise a moment later, but for a copy by --dump */
+
+		/*
+		 * what a server refuses may be otherwise a moment later, but for a
+		 * copy by --dump
+		 */
 		if (status == FAILED && !m->options.by_dump)
 			status = NOT_NOW;
 		if (status != NOT_NOW || now() > until || interrupted)

@@ -2,6 +2,6 @@
 #ifndef MOVE_TEXTS_H
 #define MOVE_TEXTS_H
 
-extern int	compare_texts(const char *source, const char *target, bool is_same_version);
+extern int	compare_texts(const char *source, const char *target, bool is_same_version, bool lacks_indexes);
 
 #endif

@@ -6,3 +6,6 @@ WHERE current_setting('wal_level') <> 'logical'
 UNION ALL SELECT 'error', 'slots', 'the target has no free replication slot for the way back',
     'raise max_replication_slots, and restart, or move with --one-way'
 FROM pg_replication_slots HAVING count(*) >= current_setting('max_replication_slots')::integer
+UNION ALL SELECT 'error', 'senders', 'the target has no free WAL sender for the way back',
+    'raise max_wal_senders, and restart, or move with --one-way'
+FROM pg_stat_replication HAVING count(*) >= current_setting('max_wal_senders')::integer

@@ -6,7 +6,8 @@ SELECT m->>'state' AS mark, COALESCE((m->'one_way')::boolean, false) AS one_way,
     s.oid AS subscription, s.subslotname IS NOT NULL AS attached,
     COALESCE(s.subenabled, false) AS enabled,
     (SELECT count(*) FROM pg_subscription_rel WHERE srsubid = s.oid) AS known,
-    NOT EXISTS (SELECT FROM pg_subscription_rel WHERE srsubid = s.oid AND srsubstate <> 'r') AS ready,
+    NOT EXISTS (SELECT FROM pg_subscription_rel WHERE srsubid = s.oid AND srsubstate <> 'r')
+        AND obj_description(to_regnamespace($2), 'pg_namespace') IS NULL AS ready,
     to_regnamespace($2) IS NOT NULL AS refuses,
     (SELECT count(*) FROM pg_publication_rel AS r JOIN pg_publication AS q ON q.oid = r.prpubid
      WHERE q.pubname = $2) AS published,

@@ -211,7 +211,8 @@ test_move(bool one_way, bool by_dump, bool prints)
 	/* --finish is the cancellation of the way back */
 	{
 		Evidence	other = {e.target, e.source, false};
-		const char *nothing = side_text(&(SideEvidence) {0});
+		SideEvidence none = {0};
+		const char *nothing = side_text(&none);
 
 		while ((t = find_transition(classify(&other), GOAL_CANCELLED)))
 		{

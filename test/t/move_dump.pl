@@ -101,6 +101,11 @@ $clients->stop;
 like($out, qr/verified: 5 tables, (?:.*\n)*.*switched.* to copy.*\n.*moved.*next: --finish$/m,
 	'... and compared before the switch');
 {
+	my ($all, $parts) = $out =~ /refused for (\d+) ms \((.*)\)/;
+	cmp_ok(abs($all - eval join '+', $parts =~ /(\d+)/g), '<=', 2,
+		"... the parts of $all ms: $parts");
+}
+{
 	my (%ids, $twice);
 	/^(\d+)$/ and $twice += !!$ids{$1}++ for map { split /\n/, slurp_file($_) } $clients->files;
 	my %there = map { $_ => 1 } split /\n/, sql($new, 'SELECT id FROM insta5.photos');
@@ -119,8 +124,9 @@ is(error_of($new, 'INSERT INTO insta5.photos (n) VALUES (1); INSERT INTO insta5.
 	SELECT max(id) FROM insta5.photos; UPDATE insta5.checked SET n = 2'), '',
 	'... which the target takes');
 is(sql($new, q{SELECT nspowner::regrole, has_table_privilege('app', 'insta5.photos', 'INSERT'),
-	(SELECT reltuples FROM pg_class WHERE oid = 'insta5.likes'::regclass)
-	FROM pg_namespace WHERE nspname = 'insta5'}), 'own|t|1000',
+	(SELECT reltuples FROM pg_class WHERE oid = 'insta5.likes'::regclass),
+	(SELECT count(*) > 0 FROM pg_stats WHERE schemaname = 'insta5' AND tablename = 'photos')
+	FROM pg_namespace WHERE nspname = 'insta5'}), 'own|t|1000|t',
 	'... its owner, rights and statistics');
 is(im('--dump', 'insta5'), 0, 'the same command again');
 is(im('--status'), 0, '--status');

@@ -53,7 +53,7 @@ my @ending =
 # in turn: each run goes on where the last one was killed, after "subscribed" beyond "defined"
 my @moving = map { ($_, @{ $again{$_} // [] }) } grep { $_ ne 'defined' } @straight;
 is(join(', ', sort keys %{ { map { $_ => 1 } 'defined', @moving, @ending } }),
-	join(', ', grep { !/^(rehearsing|rehearsed|made|copied|verified)$/ } Move::steps()),
+	join(', ', grep { !/^(index|rehearsing|rehearsed|made|copied|verified)$/ } Move::steps()),
 	'the points at which it is killed are those of the table, and of the parts of its steps');
 
 my ($db, $from, $to) = ('postgres', $old, $new);
@@ -784,6 +784,13 @@ is(im({ at => 'started', do => $hangs->($new, 3) }, '--max-stop', 1), 0,
 	'the target hangs when only it knows what is served');
 is(places(), 'insta5 frozen insta5', '... which the program waits for');
 ends('hangs');
+fresh('paused');
+is(im({ at => 'applied', do => '(sleep 3; kill -CONT $PPID) >/dev/null 2>&1 & kill -STOP $PPID' },
+		'insta5', '--max-stop', 1, '--max-wait', 1) =~ /^[38]$/, 1,
+	'the program is stopped itself');
+is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (4)'), '', '... then the source serves again');
+is(im(), 0, '... and the same command moves the shard');
+ends('paused');
 
 # Signals, and limits of the sessions
 fresh('signals');
@@ -869,86 +876,6 @@ is(im({ at => 'comparing' }, 'insta5', '--one-way'), -1, 'killed again, without 
 is(im(), 0, '... it ends');
 like($out, qr/the rows were not compared\n/, '... and says that it cannot compare');
 ends('late');
-
-# Everything that would stop it, in one list
-fresh('listed', q{
-	CREATE TABLE insta5.nokey (n integer);
-	CREATE TABLE insta5.late (n integer PRIMARY KEY DEFERRABLE);
-	CREATE UNLOGGED TABLE insta5.u (n integer PRIMARY KEY);
-	CREATE TABLE public.c (n integer PRIMARY KEY);
-	ALTER TABLE insta5.t ADD CONSTRAINT crosses FOREIGN KEY (n) REFERENCES public.c NOT VALID;
-	CREATE TABLE public.p (n integer PRIMARY KEY) PARTITION BY LIST (n);
-	CREATE TABLE insta5.p1 PARTITION OF public.p DEFAULT;
-	CREATE TABLE insta5.q (n integer PRIMARY KEY) PARTITION BY LIST (n);
-	CREATE TABLE public.q1 PARTITION OF insta5.q DEFAULT;
-	CREATE TABLE public.r (n insta5.t, k integer) PARTITION BY HASH (k);
-	CREATE TABLE public.r1 PARTITION OF public.r FOR VALUES WITH (MODULUS 1, REMAINDER 0);
-	CREATE FOREIGN DATA WRAPPER w; CREATE SERVER only_there FOREIGN DATA WRAPPER w;
-	CREATE FOREIGN TABLE insta5.far (n integer) SERVER only_there;
-	CREATE FUNCTION insta5.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
-	CREATE TRIGGER always AFTER INSERT ON insta5.t FOR EACH ROW EXECUTE FUNCTION insta5.f();
-	ALTER TABLE insta5.t ENABLE ALWAYS TRIGGER always;
-	CREATE VIEW public.v AS SELECT id FROM insta5.t;
-	CREATE TYPE public.mood AS ENUM ('good'); CREATE TABLE insta5.m (id mood PRIMARY KEY);
-	CREATE ROLE only_here; GRANT SELECT ON insta5.t TO only_here;
-	CREATE MATERIALIZED VIEW insta5.mv AS SELECT 1 AS x;
-	CREATE OPERATOR CLASS public.bytes FOR TYPE text USING hash
-		AS OPERATOR 1 =, FUNCTION 1 hashtext(text);
-	CREATE TEXT SEARCH CONFIGURATION public.plain (COPY = simple);
-	CREATE COLLATION public.c (LOCALE = 'C');
-	CREATE OPERATOR public.=== (FUNCTION = texteq, LEFTARG = text, RIGHTARG = text);
-	CREATE FUNCTION public.one() RETURNS integer RETURN 1;
-	CREATE FUNCTION insta5.one() RETURNS integer RETURN public.one();
-	CREATE TABLE insta5.words (word text COLLATE public.c PRIMARY KEY
-		CHECK (word OPERATOR(public.===) 'x'));
-	CREATE INDEX ON insta5.words USING hash (word public.bytes);
-	CREATE INDEX ON insta5.words USING gin (to_tsvector('public.plain', word));
-	CREATE PUBLICATION mine FOR TABLE insta5.t;});
-old('BEGIN; INSERT INTO public.c VALUES (1); PREPARE TRANSACTION $$pending$$');
-new(q{SELECT instaid.create_shard('other', 5)});
-configure($new, 'wal_retrieve_retry_interval', '5s');
-is(im('--check-only', 'insta5'), 5, 'everything that would stop it, at once');
-for my $fault ("! .*'pending', is open", '! table insta5.nokey has no replica identity',
-	'! table insta5.late has no replica identity.* key that is not deferrable',
-	'! table insta5.u is unlogged', '! foreign key crosses of insta5.t refers to c',
-	'! p and its child insta5.p1', '! insta5.q and its child q1',
-	'! trigger always of insta5.t is ENABLE ALWAYS',
-	'! view v of the source', '! table r of', '! table r1 of',
-	'! shard ID 5 is schema other',
-	'! the target lacks what the shards use: collation c, function one\(\), operator class bytes'
-	  . ' USING hash, operator ===\(pg_catalog.text,pg_catalog.text\), role only_here,'
-	  . ' server only_there, text search configuration plain, type mood: create it there',
-	# from 16 on, this interval is one for each subscription
-	$new->pg_version < 16 ? '- wal_retrieve_retry_interval of the target is 5s' : (),
-	'- materialized view insta5.mv',
-	'- publication mine also publishes insta5.t')
-{
-	like($out =~ s/public\.//gr, qr/^  $fault/m, "... $fault");
-}
-is(() = $out =~ /^.*\bq1\b/mg, 1, '... and nothing that is part of one of these');
-is(im('--check-only', '--json', 'insta5'), 5, '... as JSON');
-is(new(qq{SELECT string_agg(DISTINCT j->>'severity' || ' ' || (j->>'code'), ', ' ORDER BY
-	j->>'severity' || ' ' || (j->>'code')) FROM json_array_elements(\$json\$$out\$json\$) AS j
-	WHERE j->>'code' <> 'slow-start' AND j->>'object' <> '' AND j->>'cure' <> ''}),
-	join(', ', (map { "error $_" } 'child-crosses', 'dependant', 'key-crosses', 'object-missing',
-		'prepared-transaction', 'replica-identity', 'shard-id', 'trigger-fires', 'unlogged'),
-		map { "remark $_" } 'disk', 'materialized-view', 'published'), '... each has its code');
-is(left(), 'publication mine ' =~ s/publication mine/ /r =~ s/^ +$/ /r, '... nothing was changed');
-$_->safe_psql($db, 'ROLLBACK PREPARED $$pending$$') for $old;
-old('DROP ROLE IF EXISTS nobody; REVOKE SELECT ON insta5.t FROM only_here; DROP ROLE only_here');
-configure($new, 'wal_retrieve_retry_interval', '10ms');
-{
-	local ($ENV{PGUSER}) = 'own';
-	my $roles = $from->connstr($db);
-	IPC::Run::run([ 'instaid-move', '--from', "$roles user=own",
-		'--to', $to->connstr($db) . ' user=own', '--check-only', 'insta5' ], '<', \undef,
-		'>', \$out, '2>', \$err);
-	is($? >> 8, 5, 'a role without rights');
-	my $what = $new->pg_version < 16 ? 'is not a superuser of' : 'may not create subscriptions on';
-	like($out, qr/^  ! own $_/m, "... is told: $_") for 'is not a superuser of the source',
-	  "$what the target";
-	unlike($out, qr/(superuser|denied).*give --/, '... and of no option that would not help');
-}
 
 # Definitions whose texts change when they are restored, and the same ones changed: the kind of the
 # object, whose lines are shown

@@ -1,0 +1,247 @@
+# What the check of instaid-move finds, by its codes: a table of what provokes each of them, and
+# nothing else.  A code that nothing provokes is a failure.
+# not in: assert
+
+use strict;
+use warnings;
+
+use JSON::PP;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Clients;
+use Move;
+use SqlEdition;
+
+my @settings = ('max_replication_slots = 20', 'max_prepared_transactions = 5',
+	'wal_retrieve_retry_interval = 10ms', 'fsync = off');
+my ($old, $new) = map { Clients::server($_, { allows_streaming => 'logical',
+		auth_extra => [ '--create-role', 'own' ] }, @settings) } 'a', 'b';
+$_->safe_psql('postgres', 'CREATE ROLE own LOGIN; CREATE ROLE other') for $old, $new;
+
+# A shard on the first server, in the template of the databases of each trial
+my %script = (extension => 'CREATE EXTENSION instaid', edition => SqlEdition::changed());
+for my $name ('extension', 'edition')
+{
+	$_->safe_psql('postgres', "CREATE DATABASE $name"), $_->safe_psql($name, $script{$name})
+	  for $old, $new;
+	$old->safe_psql($name, q{SELECT instaid.create_shard('insta5', 5);
+		CREATE TABLE insta5.t (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer)});
+}
+
+# What the check finds, as "severity code", but for disks; @objects are its objects and cures
+my ($rc, %seen, @objects);
+sub found
+{
+	my ($from, $to, @args) = @_;
+	($rc, my $out) = Move::run('--from', $from, '--to', $to, '--check-only', '--json', @args,
+		'insta5');
+	my @found = @{ decode_json($out) };
+	ok(!(grep { !length $_->{object} || !length $_->{cure} } @found), 'each has object and cure');
+	$seen{ $_->{code} } = 1 for @found;
+	@found = grep { $_->{code} ne 'disk' } @found;
+	@objects = map { "$_->{object}: $_->{cure}" =~ s/public\.//gr } @found;
+	return join ', ', sort map { "$_->{severity} $_->{code}" } @found;
+}
+
+# One by one: what is found, parts of what it names, SQL for the source and for the target, and what
+# else is asked or undone
+my $n = 0;
+sub trial
+{
+	my ($expected, $names, $of_old, $of_new, %at) = @_;
+	my $db = 'trial' . ++$n;
+	$_->safe_psql('postgres', "CREATE DATABASE $db TEMPLATE " . ($at{template} // 'extension'))
+	  for $old, $new;
+	$old->safe_psql($db, $of_old =~ s/\bDB\b/$db/gr) if $of_old;
+	$new->safe_psql($db, $of_new =~ s/\bDB\b/$db/gr) if $of_new;
+	my @before = map { $_->safe_psql($db, $Move::left) } $old, $new;
+	my $user = $at{user} ? " user=$at{user}" : '';
+	is(found($old->connstr($db) . $user, $new->connstr($db) . $user, @{ $at{args} // [] }),
+		$expected, $expected || 'nothing is in the way');
+	is($rc, $expected =~ /error/ ? 5 : 0, '... with the exit status');
+	for my $name (ref $names ? @$names : grep { $_ } $names)
+	{
+		ok((grep { /$name/ } @objects), "... it names $name") or diag(join "\n", @objects);
+	}
+	is(join(' ', map { $_->safe_psql($db, $Move::left) } $old, $new), "@before",
+		'... and nothing was changed');
+	$old->safe_psql($db, $at{undo}) if $at{undo};
+	$_->safe_psql('postgres', "DROP DATABASE $db WITH (FORCE)") for $old, $new;
+	return;
+}
+trial('', '', q{CREATE TYPE insta5.rng AS RANGE (subtype = numeric);
+	CREATE TABLE insta5.r (id bigint PRIMARY KEY, r insta5.rng);
+	CREATE OPERATOR CLASS insta5.c FOR TYPE integer USING btree
+		AS OPERATOR 1 <, FUNCTION 1 btint4cmp});
+
+# tables
+trial('error replica-identity, error replica-identity', [ 'insta5\.nokey', 'insta5\.late' ],
+	q{CREATE TABLE insta5.nokey (n integer);
+	CREATE TABLE insta5.late (n integer PRIMARY KEY DEFERRABLE)});
+trial('remark replica-identity', 'insta5\.nokey', 'CREATE TABLE insta5.nokey (n integer)', '',
+	args => ['--full-identity']);
+trial('error no-equality', 'table insta5\.j .* column j', q{
+	CREATE TABLE insta5.j (a integer, j json);
+	ALTER TABLE insta5.j REPLICA IDENTITY FULL;});
+trial('error generated-key', 'column d of insta5\.g', q{CREATE TABLE insta5.g (n integer,
+	d integer GENERATED ALWAYS AS (n) STORED PRIMARY KEY)});
+trial('error unlogged', 'insta5\.u', 'CREATE UNLOGGED TABLE insta5.u (n integer PRIMARY KEY)');
+trial('error trigger-fires', 'trigger always of insta5\.t', q{
+	CREATE FUNCTION insta5.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+	CREATE TRIGGER always AFTER INSERT ON insta5.t FOR EACH ROW EXECUTE FUNCTION insta5.f();
+	ALTER TABLE insta5.t ENABLE ALWAYS TRIGGER always});
+trial('remark materialized-view', 'insta5\.mv', 'CREATE MATERIALIZED VIEW insta5.mv AS SELECT 1');
+trial('remark published', 'publication mine .* insta5\.t',
+	'CREATE PUBLICATION mine FOR TABLE insta5.t');
+trial('remark large-objects', 'column o of insta5\.l', q{SELECT lo_create(0);
+	CREATE TABLE insta5.l (o oid PRIMARY KEY)});
+
+# what crosses the schema
+trial('error child-crosses, error child-crosses',
+	[ 'p and its child insta5\.p1', 'insta5\.q and its child q1' ],
+	q{SET search_path = pg_catalog;
+	CREATE TABLE public.p (n integer PRIMARY KEY) PARTITION BY LIST (n);
+	CREATE TABLE insta5.p1 PARTITION OF public.p DEFAULT;
+	CREATE TABLE insta5.q (n integer PRIMARY KEY) PARTITION BY LIST (n);
+	CREATE TABLE public.q1 PARTITION OF insta5.q DEFAULT});
+trial('error key-crosses', 'crosses of insta5\.t refers to c,', q{
+	CREATE TABLE public.c (n integer PRIMARY KEY);
+	ALTER TABLE insta5.t ADD CONSTRAINT crosses FOREIGN KEY (n) REFERENCES public.c NOT VALID});
+trial('error dependant, error dependant, error dependant',
+	[ 'view v of', 'table r of', 'table r1 of' ], q{CREATE VIEW public.v AS SELECT id FROM insta5.t;
+	CREATE TABLE public.r (n insta5.t, k integer) PARTITION BY HASH (k);
+	CREATE TABLE public.r1 PARTITION OF public.r FOR VALUES WITH (MODULUS 1, REMAINDER 0)});
+trial('error object-missing', 'collation c, function one\(\), operator class bytes USING hash,'
+	  . ' operator ===\(pg_catalog.text,pg_catalog.text\), role only_here, server only_there,'
+	  . ' text search configuration plain, type mood', q{
+	CREATE FOREIGN DATA WRAPPER w; CREATE SERVER only_there FOREIGN DATA WRAPPER w;
+	CREATE FOREIGN TABLE insta5.far (n integer) SERVER only_there;
+	CREATE TYPE public.mood AS ENUM ('good'); CREATE TABLE insta5.m (id mood PRIMARY KEY);
+	CREATE ROLE only_here; GRANT SELECT ON insta5.t TO only_here;
+	CREATE OPERATOR CLASS public.bytes FOR TYPE text USING hash
+		AS OPERATOR 1 =, FUNCTION 1 hashtext(text);
+	CREATE TEXT SEARCH CONFIGURATION public.plain (COPY = simple);
+	CREATE COLLATION public.c (LOCALE = 'C');
+	CREATE OPERATOR public.=== (FUNCTION = texteq, LEFTARG = text, RIGHTARG = text);
+	CREATE FUNCTION public.one() RETURNS integer RETURN 1;
+	CREATE FUNCTION insta5.one() RETURNS integer RETURN public.one();
+	CREATE TABLE insta5.words (word text COLLATE public.c PRIMARY KEY
+		CHECK (word OPERATOR(public.===) 'x'));
+	CREATE INDEX ON insta5.words USING hash (word public.bytes);
+	CREATE INDEX ON insta5.words USING gin (to_tsvector('public.plain', word))}, '',
+	undo => 'DROP OWNED BY only_here; DROP ROLE only_here');
+trial('error sequence-outside', 'sequence s, .* stands at 1', q{CREATE SEQUENCE public.s;
+	CREATE TABLE insta5.g (id bigint PRIMARY KEY DEFAULT nextval('public.s'));
+	INSERT INTO insta5.g VALUES (DEFAULT)}, 'CREATE SEQUENCE public.s');
+trial('remark sequence-outside', 'sequence s, .* stands at 1', q{CREATE SEQUENCE public.s;
+	CREATE TABLE insta5.g (id bigint PRIMARY KEY DEFAULT nextval('public.s'));
+	INSERT INTO insta5.g VALUES (DEFAULT)}, q{CREATE SEQUENCE public.s;
+	SELECT setval('public.s', 1000)});
+trial('error extension-inside', 'extension citext is in schema insta5',
+	'CREATE EXTENSION citext SCHEMA insta5');
+
+# what is there already
+trial('error prepared-transaction', 'pending', q{CREATE TABLE public.c ();
+	BEGIN; DROP TABLE public.c; PREPARE TRANSACTION 'pending'}, '',
+	undo => "ROLLBACK PREPARED 'pending'");
+trial('error schema-exists', 'schema insta5 exists on the target', '', 'CREATE SCHEMA insta5');
+trial('error shard-id', 'shard ID 5 is schema taken', '',
+	q{SELECT instaid.create_shard('taken', 5)});
+trial('error publication-exists', 'instaid_move_5 exists on the target', '', q{
+	GRANT CREATE ON DATABASE DB TO other; SET ROLE other; CREATE PUBLICATION instaid_move_5});
+trial('error move-schema-exists', 'schema instaid_move_5 exists on the source',
+	'CREATE SCHEMA instaid_move_5', '');
+{
+	$new->safe_psql('postgres', 'CREATE DATABASE feed');
+	$new->safe_psql('feed', q{CREATE SCHEMA insta5; CREATE TABLE insta5.t (id bigint PRIMARY KEY,
+		n integer); CREATE PUBLICATION feed FOR TABLE insta5.t});
+	my $feed = $new->connstr('feed') =~ s/'/''/gr;
+	trial('error subscribed', 'subscription feed writes to insta5\.t',
+		"CREATE SUBSCRIPTION feed CONNECTION '$feed' PUBLICATION feed", '',
+		undo => 'DROP SUBSCRIPTION feed');
+}
+
+# roles
+my $right = $new->pg_version < 16 ? 'own is not a superuser of the target' : 'own may not create';
+trial('error create-right, error create-right, error may-not-replicate, error may-not-subscribe,'
+	  . ' error owner-right, error unreachable, error unreachable',
+	[ 'own is not a superuser of the source, and may not', $right,
+		'own is not a superuser .* schema insta5' ], '', '', user => 'own');
+is(join(', ', grep { /(superuser|denied).*give --/ } @objects), '',
+	'... and no option is told that would not help');
+trial('error trust', 'definitions of own, .* with the rights of \w+ on the target', q{
+	GRANT CREATE ON SCHEMA insta5 TO own; SET ROLE own;
+	CREATE FUNCTION insta5.f() RETURNS integer LANGUAGE sql AS 'SELECT 1'}, '',
+	args => ['--one-way']);
+trial('', '', q{GRANT CREATE ON SCHEMA insta5 TO own; SET ROLE own;
+	CREATE FUNCTION insta5.f() RETURNS integer LANGUAGE sql AS 'SELECT 1'}, '',
+	args => [ '--trust', 'own' ]);
+trial('remark instaid-owner', 'instaid of the target belongs to own', '',
+	'ALTER SCHEMA instaid OWNER TO own');
+trial('error freeze-right, error make-right, error trust', 'belongs to own', q{
+	DROP SCHEMA insta5 CASCADE; GRANT CREATE ON DATABASE DB TO own; SET ROLE own;
+	SELECT instaid.create_shard('insta5', 5)}, '',
+	template => 'edition', args => ['--one-way']);
+
+trial('error timeout', q{the source's statement_timeout is 400},
+	q{ALTER DATABASE DB SET statement_timeout = '400ms'});
+
+#### The two sides ####
+
+my ($source, $target) = map { $_->connstr('extension') } $old, $new;
+is(found($source, $new->connstr('edition')), 'error edition', 'two editions');
+$old->safe_psql('postgres',
+	q{CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0});
+$old->safe_psql('latin', "$script{extension}; SELECT instaid.create_shard('insta5', 5)");
+is(found($old->connstr('latin'), $target), 'remark encoding', 'two encodings');
+like($objects[0], qr/LATIN1.*UTF8/, '... are named');
+is(found($source, $target, '--source-for-target', 'host=no.example'), 'error unreachable',
+	'a server that the other one does not reach');
+is(found($source, $target, '--dump'), 'remark dump', 'what --dump means');
+SKIP:
+{
+	$seen{version} = 1;
+	skip 'there is no older PostgreSQL', 1 if !$ENV{INSTAID_OLD};
+	my $older = Clients::server('older', { install_path => $ENV{INSTAID_OLD} },
+		'wal_level = logical', 'wal_retrieve_retry_interval = 10ms');
+	local $ENV{PATH} = "$ENV{PATH}:$ENV{INSTAID_OLD}/bin";
+	like(found($source, $older->connstr('postgres')), qr/\berror version\b/, 'an older target');
+}
+
+#### Servers without room ####
+
+$old->safe_psql('extension',
+	join ';', map { "CREATE TABLE insta5.t$_ (id integer PRIMARY KEY)" } 1 .. 60);
+my @none = map { "$_ = 0\n" } 'max_worker_processes', 'max_logical_replication_workers',
+  'max_wal_senders', 'max_replication_slots', 'max_sync_workers_per_subscription',
+  $old->pg_version < 18 ? () : 'max_active_replication_origins';
+for my $node ($old, $new)
+{
+	$node->append_conf('postgresql.conf', join '', @none, 'max_locks_per_transaction = 10
+max_connections = 10
+wal_level = replica
+max_slot_wal_keep_size = 1GB
+wal_retrieve_retry_interval = 5s
+');
+	$node->restart;
+}
+my @lacks =
+  ('origins', 'senders', 'slots', 'unreachable', 'wal-level', 'worker-processes', 'workers');
+# from 16 on, this interval is one for each subscription
+my $remarks = join ', ', map { "remark $_" } $old->pg_version < 16 ? 'slow-start' : (), 'wal-limit';
+is(found($source, $target),
+	join(', ', (sort map { "error $_" } 'lock-table', 'sync-workers', (@lacks) x 2), $remarks),
+	'what both sides lack');
+is(found($source, $target, '--one-way'),
+	join(', ', (sort map { "error $_" } 'lock-table', 'sync-workers', @lacks), $remarks),
+	'... and without a way back');
+
+# All codes of the program
+my %codes = map { $_ => 1 } slurp_file('move/check.c') =~ /finding\(m, [^,]+, "([a-z-]+)"/g,
+  map { slurp_file($_) =~ /(?:'error'|'remark'|END)(?: AS severity)?,\s+'([a-z-]+)'/g }
+  glob('move/sql/check_*.sql');
+delete $codes{'slow-start'} if $old->pg_version >= 16;
+is(join(' ', sort keys %seen), join(' ', sort keys %codes), 'each code of the check is provoked');
+
+done_testing();
