@@ -230,12 +230,15 @@ run('CREATE SEQUENCE small AS integer',
 	q{CREATE TABLE smalls (n integer, number integer DEFAULT instaid_tickets.next('small'))},
 	q{SELECT create_distributed_table('smalls', 'n')}, 'INSERT INTO smalls VALUES (1), (2)');
 like(failure('INSERT INTO smalls (n) SELECT n FROM smalls'),
-	qr/is used up\n.*HINT:  On Citus, take values on the coordinator only/s,
+	qr/is used up\n.*HINT:  On Citus, take values on the coordinator only\.$/ms,
 	'a worker has no values of an integer sequence');
-like(failure(q{SELECT instaid_tickets.create('public.counter', if_not_exists => true)},
-		$workers[0]),
-	qr/sequence public.counter cannot be created on a worker of Citus\n/,
+my $refused_on_worker = failure(
+	q{SELECT instaid_tickets.create('public.counter', if_not_exists => true)}, $workers[0]);
+like($refused_on_worker, qr/sequence public.counter cannot be created on a worker of Citus\n/,
 	'create() is refused on a worker');
+is(Clients::hints($refused_on_worker), 'Create it on the coordinator, and use it there, or on each'
+	  . ' node with a server of its own and the number of all nodes as servers.',
+	'create() on a worker says where to create it');
 run_on($_,
 	"SELECT instaid_tickets.create('public.striped', server => $number{$_->name}, servers => 3)")
   for $coordinator, @workers;
@@ -327,8 +330,10 @@ for my $case (
 	[ 'bigserial', 'insta7', $by_n ],
 	[ 'serial', 'insta7', $everywhere ],
 	[ 'serial', 'insta8', 'SELECT' ],
-	[ 'serial', 'insta7', $by_id, qr/the distribution column of a Citus table\.\n.*undistribute/ ],
-	[ $identity, 'insta7', $by_n, qr/an identity column of a Citus table\.\n.*copy the rows/ ])
+	[ 'serial', 'insta7', $by_id, qr/the distribution column of a Citus table\.
+HINT:  Call undistribute_table\(\) before, and distribute it afterwards\.$/m ],
+	[ $identity, 'insta7', $by_n, qr/an identity column of a Citus table\.
+HINT:  Create another table, distribute it, and copy the rows\.$/m ])
 {
 	my ($column, $schema, $distribute, $error) = @$case;
 	my $insert = "INSERT INTO $schema.t (n) SELECT generate_series(1, 10)";

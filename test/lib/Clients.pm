@@ -168,6 +168,13 @@ sub summary
 	return \%sum;
 }
 
+# The HINTs in what psql prints, or in a log
+sub hints
+{
+	my ($text) = @_;
+	return join "\n", $text =~ /\bHINT:  (.*)$/mg;
+}
+
 # A line of the results of a run, which RESULT keeps (see test/lib/run)
 sub report
 {

@@ -231,8 +231,9 @@ for my $edition ('extension', 'SQL edition')
 		ok(IPC::Run::run([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d',
 			$main->connstr($older), @as, '-o', '/dev/null', '-f', $file ], '>&', \$shown),
 			"$edition: the $time run in the older state goes to the end");
-		my @told = $shown =~ /WARNING:  (.*)/g;
-		is("@told", 'position of sequence gone.table_id_seq not restored: it does not exist',
+		my @told = $shown =~ /(?:WARNING|HINT):  (.*)/g;
+		is("@told", 'position of sequence gone.table_id_seq not restored: it does not exist'
+			  . ' If it has another name here, repeat the call with that name.',
 			'... and names what is missing');
 		is($main->safe_psql($older, q{
 			SELECT string_agg(schema_name, ' ' ORDER BY schema_name COLLATE "C") FROM instaid.shards
@@ -264,6 +265,9 @@ for my $edition ('extension', 'SQL edition')
 	my @altered = ('insta5.table_id_seq', 'insta6.table_id_seq');
 	is_deeply([ sort $err =~ /WARNING:  the position of sequence (\S+) is left out/g ],
 		\@altered, "$edition: a position that cannot be read is told");
+	is(Clients::hints($err), join("\n",
+			('Correct that, and call dump_positions() again, as a superuser.') x 2),
+		"$edition: dump_positions() says what to do about a position that it leaves out");
 	is_deeply([ sort $out =~ /restore_position\('(\S+)', NULL\)/g ], \@altered,
 		'... and the file says so, too');
 	$altering->('ROLLBACK');
@@ -303,8 +307,8 @@ for my $edition ('extension', 'SQL edition')
 		'back.table_id_seq insta5.table_id_seq insta6.table_id_seq', '... and names them');
 	(undef, undef, $err) = $main->psql($older, q{SELECT instaid.restore_position(
 		'insta5.table_id_seq', 5, instaid.default_epoch(), 'insta5', true)}, extra_params => \@as);
-	like($err,
-		qr/WARNING:  position of sequence insta5\.table_id_seq not restored: .* lock timeout/,
+	like($err, qr/WARNING:  position of sequence insta5\.table_id_seq not restored: .* lock timeout
+DETAIL:  .*\nHINT:  Correct the cause, and repeat the call\.$/m,
 		'... also one of a frozen shard');
 	$locking->('ROLLBACK');
 	# nor is a schema that the role may not use an error

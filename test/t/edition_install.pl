@@ -60,7 +60,8 @@ $node->poll_query_until('at_once', q{
 	SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'});
 $first->('COMMIT');
 $second->finish;
-like($said, qr/ERROR:  another session has just created schema instaid\n.*\nHINT:  Run this file/,
+like($said, qr/ERROR:  another session has just created schema instaid\n.*
+HINT:  Run this file again: it updates what is there\.$/m,
 	'the edition is installed by two sessions at once: one is told to run it again');
 
 ### All files by one command, which leaves nothing in the session of a pooler
@@ -122,7 +123,8 @@ is(run_as('dba', 'query', $query->($one) x 2), '', '... and updates what is ther
 is($node->safe_psql('query', $objects), $node->safe_psql('session', $objects),
 	'... with the same objects');
 like(run_as('dba', database('statements'), "\\set ON_ERROR_STOP on\n$one"),
-	qr/\AERROR:  the SQL edition must be installed in one transaction\n.*\nHINT:  .*psql -1 -f/,
+	qr/\AERROR:  the SQL edition must be installed in one transaction
+.*\nHINT:  Send all statements as one string, or run their file by psql -1 -f\.$/m,
 	'each statement in a transaction of its own is refused');
 is($node->safe_psql('statements', q{SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid'}),
 	'', '... with nothing done');
@@ -132,24 +134,29 @@ is($node->safe_psql('statements', q{SELECT nspname FROM pg_namespace WHERE nspna
 my $adopting = "\\i sql-edition/adopting.sql\n";
 my $adopts = q{CALL instaid_adopt.adopt_shards()};
 database('adopting');
-like(run_as('dba', 'adopting', $adopting),
-	qr/\AERROR:  role dba has not installed the SQL edition of instaid \Q$version\E\n/,
+my $needs = run_as('dba', 'adopting', $adopting);
+like($needs, qr/\AERROR:  role dba has not installed the SQL edition of instaid \Q$version\E\n/,
 	'adopting.sql needs the SQL edition');
+is(Clients::hints($needs), 'Run sql-edition/all.sql of this version first. With the extension'
+	  . ' instaid: CREATE EXTENSION instaid_adopt;', 'adopting.sql says what to run first');
 run_as('dba', 'adopting', $script);
 like(run_as('mallory', 'adopting', $adopting), qr/\AERROR:  role mallory has not installed/,
 	'... and its owner');
 is(run_as('dba', 'adopting', $adopting . $shown), '"$user", public', '... who installs it');
 is(run_as('dba', 'adopting', $adopts), q{NOTICE:  no schema LIKE '%' can be adopted},
 	'... to use it');
-like(run_as('dba', 'adopting', $adopting), qr/\AERROR:  schema "instaid_adopt" already exists\n/,
-	'... once');
+is(run_as('dba', 'adopting', $adopting), qq{ERROR:  schema "instaid_adopt" already exists\n}
+	  . 'HINT:  Run nothing in it. Rename it, or DROP SCHEMA instaid_adopt CASCADE; and run this'
+	  . ' file again.', 'adopting.sql can be installed once');
 my $adopting_objects = $node->safe_psql('adopting', $objects);
 run_as('dba', 'adopting', "COMMENT ON SCHEMA instaid_sql IS 'instaid $later, SQL edition'");
 for my $call ($adopts, map { "SELECT instaid_adopt.$_" } q{adopt_shard('x')},
 	q{replace_copy('now()')}, q{adopt_column('pg_class', 'oid')})
 {
-	like(run_as('dba', 'adopting', $call),
-		qr/\AERROR:  this instaid_adopt works only with instaid \Q$version\E, SQL edition\n/,
+	is(run_as('dba', 'adopting', $call),
+		"ERROR:  this instaid_adopt works only with instaid $version, SQL edition\n"
+		  . 'HINT:  DROP SCHEMA instaid_adopt CASCADE; It holds nothing. Then run'
+		  . ' sql-edition/adopting.sql of the version of instaid.',
 		"another version of instaid is refused: $call");
 }
 like(run_as('dba', 'adopting', "DROP SCHEMA instaid_adopt CASCADE; $adopting"),
@@ -160,7 +167,8 @@ unlike($one_to_adopt, qr/^(\\|(BEGIN|COMMIT|ROLLBACK);)/m, 'one text, without co
 is(run_as('dba', 'query', $query->($one_to_adopt)), '', '... which can be one query');
 is($node->safe_psql('query', $objects), $adopting_objects, '... with the same objects');
 like(run_as('dba', 'one', "\\set ON_ERROR_STOP on\n$one_to_adopt"),
-	qr/\AERROR:  adopting must be installed in one transaction\n/,
+	qr/\AERROR:  adopting must be installed in one transaction
+.*\nHINT:  Send all statements as one string, or run their file by psql -1 -f\.$/m,
 	'... and must be one transaction');
 
 ### What is there already
@@ -169,24 +177,26 @@ my $there;
 for my $case (
 	# what is done before, the role that installs, the error, its DETAIL and HINT
 	[ q{CREATE SCHEMA instaid}, 'mallory', 'schema "instaid" already exists',
-		'is no part of a complete instaid', 'Run nothing in it' ],
+		'is no part of a complete instaid',
+		'Run nothing in it. Rename or drop it, and run this file again.' ],
 	[ q{CREATE SCHEMA instaid_sql}, 'dba', 'schema "instaid_sql" already exists',
-		'belongs to role mallory' ],
+		'belongs to role mallory',
+		'Run nothing in it. Rename or drop it, and run this file again.' ],
 	[ $script, 'other', 'schema "instaid" already exists',
 		"belongs to role dba, and the SQL edition of instaid \Q$version\E is there",
-		'SET ROLE dba' ],
+		'To update it: SET ROLE dba;' ],
 	[ "$script ALTER SCHEMA instaid RENAME TO instaid_sql_edition", 'dba',
 		'schema "instaid_sql" already exists', 'is no part of a complete instaid',
-		'Rename or drop it' ],
+		'Run nothing in it. Rename or drop it, and run this file again.' ],
 	[ $script =~ s/'\Q$version\E'/'$later'/gr, 'dba',
 		"the SQL edition of instaid \Q$later\E is installed",
-		"This file has version \Q$version\E", 'Run the files of that version' ])
+		"This file has version \Q$version\E", 'Run the files of that version, or of a later one.' ])
 {
-	my ($before, $role, $error, $detail, $hint) = (@$case, '', '');
+	my ($before, $role, $error, $detail, $hint) = @$case;
 	my $name = database('there' . ++$there);
 	run_as($before =~ /^CREATE/ ? 'mallory' : 'dba', $name, $before);
 	like(run_as($role, $name, $script),
-		qr/\AERROR:  $error\nDETAIL:  .*$detail.*\nHINT:  .*$hint/, "refused: $error");
+		qr/\AERROR:  $error\nDETAIL:  .*$detail.*\nHINT:  \Q$hint\E$/m, "refused: $error");
 }
 # what another role has put there, with a right that an administrator gave
 database('planted');
@@ -216,7 +226,8 @@ $node->safe_psql('planted', 'GRANT CREATE ON SCHEMA instaid_sql TO mallory');
 run_as('mallory', 'planted', q{CREATE FUNCTION instaid_sql._open(regclass, bigint, text)
 	RETURNS bigint LANGUAGE sql AS 'SELECT 1'});
 like(run_as('dba', 'planted', $script),
-	qr/\AERROR:  function instaid_sql\._open\(.*\) belongs to another role\n.*owner is mallory/,
+	qr/\AERROR:  function instaid_sql\._open\(.*\) belongs to another role\n.*owner is mallory.*
+HINT:  Drop it if it is no part of instaid, and run this file again\.$/m,
 	'an update does not adopt what another role has planted');
 
 ### Update
@@ -313,8 +324,12 @@ run_as('dba', 'removed', q{
 		GENERATED ALWAYS AS (instaid.extract_timestamp(id)) STORED)});
 unlike(run_as('dba', 'removed', $remove), qr/ERROR/, 'shards are removed');
 run_as('dba', 'removed', q{SELECT instaid.create_shard('insta7', 7)});
-like(run_as('dba', 'removed', $drop), qr/^ERROR:  these shards are left: insta7$/m,
+my $has_shards = run_as('dba', 'removed', $drop);
+like($has_shards, qr/^ERROR:  these shards are left: insta7$/m,
 	'the edition stays while it has shards');
+is(Clients::hints($has_shards), 'If they were moved, drop the functions when'
+	  . ' sql-edition/dependants.sql shows nothing that uses them.',
+	'drop.sql says when the functions of shards can be dropped');
 run_as('dba', 'removed', 'DROP SCHEMA insta7 CASCADE');
 like(run_as('dba', 'removed', $using), qr/column at of table insta5\.times\|/,
 	'what uses functions is named');

@@ -43,7 +43,9 @@ my $second = Clients::server('second');
 ### The setting
 
 my $unset = failure($first, 'SELECT instaid.next_id()');
-my $how = 'HINT:  .* 0 to 8191 .*ALTER SYSTEM SET instaid.node_shard_id = number;';
+my $how = 'HINT:  A superuser sets it to a number from 0 to 8191 that no other server and no'
+  . ' other shard has: ALTER SYSTEM SET instaid.node_shard_id = number; and then SELECT'
+  . ' pg_reload_conf\(\);';
 like($unset, qr/ERROR:  instaid.node_shard_id is not set\nDETAIL:  .*\n$how/,
 	'without a shard ID, next_id() says how to set it');
 is(failure($first, "SELECT instaid.$_"), $unset, "instaid.$_, too")

@@ -112,6 +112,7 @@ check 'C includes files of its folder, and libraries those of src/common/' perl 
 			die "$file: $_" if $header =~ m,/, || $ours{$header} && !grep { -f "$_/$header" } @may;
 		}
 	}'
+check 'a test has each HINT whole' perl test/tools/hints.pl
 check 'each place names the versions that the folders have' perl test/tools/versions.pl
 check 'debian/control is debian/control.in for PostgreSQL 15' sh -c '
 	sed "s/PGVERSION/15/" debian/control.in | diff - debian/control'
