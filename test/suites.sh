@@ -162,25 +162,22 @@ left_out()
 }
 
 # copy_clusters: let initdb, called as PostgreSQL::Test calls it, copy a cluster.  That takes a
-# tenth of the time.  A program's first two clusters are of two copies, and others are made, so that
-# no two of them have one system identifier.
+# tenth of the time.  A program's first four clusters are of four copies, and so on: two that move
+# shards to each other have different system identifiers.
 copy_clusters()
 {
 	bindir=$(dirname "$PG_CONFIG")
-	for copy in 1 2; do
+	for copy in 0 1 2 3; do
 		"$bindir/initdb" -D "$SCRATCH/cluster/$copy" -A trust -N >"$SCRATCH/log/initdb.log"
 	done
 	for each in "$bindir" "$INSTAID_PLAIN/bin"; do
 		mv "$each/initdb" "$each/initdb.made"
 		cat >"$each/initdb" <<-EOF
 			#!/bin/sh
-			if [ "\$#\$1\$3\$4\$5" = 5-D-Atrust-N ] && [ ! -e "\$2" ]; then
-				for copy in 1 2; do
-					! mkdir "$SCRATCH/cluster/\$PPID-\$copy" 2>/dev/null ||
-						exec cp -R "$SCRATCH/cluster/\$copy" "\$2"
-				done
-			fi
-			exec "$each/initdb.made" "\$@"
+			[ "\$#\$1\$3\$4\$5" = 5-D-Atrust-N ] || exec "$each/initdb.made" "\$@"
+			n=0
+			until mkdir "$SCRATCH/cluster/\$PPID.\$n" 2>/dev/null; do n=\$((n + 1)); done
+			cp -R "$SCRATCH/cluster/\$((n % 4))" "\$2"
 		EOF
 		chmod +x "$each/initdb"
 	done
@@ -363,7 +360,7 @@ show_failures()
 		}
 		[ ! -f "$log.diffs" ] || awk 'NR <= 200
 			END { if (NR > 200) print NR - 200 " more lines" }' "$log.diffs"
-	} | sed "s,$SCRATCH/src/,,g; s,$SCRATCH/$1/src/,,g; s,$SCRATCH/log/,tmp_check/,g; s,$SCRATCH/,,g"
+	} | sed "s,$SCRATCH/\($1/\)*src/,,g; s,$SCRATCH/log/,tmp_check/,g; s,$SCRATCH/,,g"
 }
 
 left_out_suites=

@@ -1,5 +1,5 @@
-# A quarter of the shapes of the published function's copies in test/copies.sql, in both editions:
-# adopted by their owner with the number and the epoch that their IDs have, or refused with a
+# A quarter of the shapes of the published function's copies in test/copies.sql, each in one
+# edition: adopted by their owner with the number and the epoch that their IDs have, or refused with a
 # reason of its own and a cure that is run as audit() prints it.  Where others may create objects
 # in public, what names no schema is refused, until the REVOKE of the HINT has been run.  Writers
 # go on meanwhile, and what another role has planted does not run.  Each shape is a database, and
@@ -7,7 +7,7 @@
 #
 # INSTAID_TEST_COPIES is a pattern that chooses shapes by their names, instead of a quarter.
 #
-# FULL=1 adds the other shapes, all with public open and as objects of a superuser, and writers
+# FULL=1 adds the other shapes, the other edition, public open, objects of a superuser, and writers
 # not in: version assert
 
 use strict;
@@ -397,19 +397,23 @@ for my $shape (@shapes)
 	$expected{ $shape->{name} } = join ' or ', grep { defined $shape->{$_} } 'adopted', 'refused';
 }
 # Each fourth shape is a quarter, which has shapes of each kind, since like ones stand together.
+# The editions take turns.
 my $pattern = $ENV{INSTAID_TEST_COPIES};
-my @chosen  = @shapes[
-  grep { $pattern ? $shapes[$_]{name} =~ /$pattern/ : $ENV{FULL} || $_ % 4 == 0 } 0 .. $#shapes ];
+my %chosen = map {
+	my $turn = $_;
+	$turn => [ @shapes[ grep { $pattern ? $shapes[$_]{name} =~ /$pattern/
+			: $ENV{FULL} || $_ % 8 == $turn } 0 .. $#shapes ] ]
+} 0, 4;
 # what is adopted although public is open: names have their schemas
 my %when_open = (public_unqualified => 'adopted after REVOKE', published => 'adopted',
 	search_path_public => 'adopted after REVOKE', sql_language => 'adopted after REVOKE',
 	layout_16 => 'refused after REVOKE');
 my @open = grep { $ENV{FULL} || $when_open{ $_->{name} } }
-  $pattern || $ENV{FULL} ? @chosen : @shapes;
+  $pattern || $ENV{FULL} ? @{ $chosen{0} } : @shapes;
 
-my @ways = ([ [ \@chosen, 'c', 'dba', 0 ], [ \@chosen, 's', 'dba', 0 ] ],
+my @ways = ([ [ $chosen{0}, 'c', 'dba', 0 ], [ $chosen{4}, 's', 'dba', 0 ] ],
 	[ [ \@open, 'c', 'dba', 1 ], [ \@open, 's', 'dba', 1 ] ]);
-push @ways, [ [ \@chosen, 'c', $superuser, 0 ] ] if $ENV{FULL};
+push @ways, [ [ $chosen{0}, 'c', $superuser, 0 ] ] if $ENV{FULL};
 for my $ways (@ways)
 {
 	my $began = time;

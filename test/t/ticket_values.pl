@@ -5,6 +5,7 @@
 # sessions use a new name at once.  One of two servers, odd and even, is killed and
 # restarted, and a third one joins them.
 #
+# FULL=1 adds rounds
 # INSTAID_TEST_ROUNDS=5 shortens it.
 
 use strict;
@@ -22,7 +23,8 @@ use Clients;
 
 @Clients::extensions = ('instaid_tickets');
 
-my $rounds = $ENV{INSTAID_TEST_ROUNDS} ? ($ENV{INSTAID_TEST_ROUNDS} + 1) / 2 : 9;
+my $rounds = $ENV{INSTAID_TEST_ROUNDS} ? ($ENV{INSTAID_TEST_ROUNDS} + 1) / 2
+  : $ENV{FULL} ? 18 : 6;
 
 ### A crash.  No background process flushes WAL by chance.
 
