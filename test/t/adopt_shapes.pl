@@ -1,9 +1,9 @@
 # A quarter of the shapes of the published function's copies in test/copies.sql, each in one
-# edition: adopted by their owner with the number and the epoch that their IDs have, or refused with a
-# reason of its own and a cure that is run as audit() prints it.  Where others may create objects
-# in public, what names no schema is refused, until the REVOKE of the HINT has been run.  Writers
-# go on meanwhile, and what another role has planted does not run.  Each shape is a database, and
-# pg_regress has one.
+# edition: adopted by their owner with the number and the epoch that their IDs have, or refused
+# with a reason of its own and a cure that is run as audit() prints it.  Where others may create
+# objects in public, what names no schema is refused, until the REVOKE of the HINT has been run.
+# Writers go on meanwhile, and what another role has planted does not run.  Each shape is a
+# database, and pg_regress has one.
 #
 # INSTAID_TEST_COPIES is a pattern that chooses shapes by their names, instead of a quarter.
 #
