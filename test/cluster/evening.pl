@@ -176,7 +176,8 @@ is(scalar(grep { $_->finish } @clients), 4, 'the clients end');
 my @errors = grep { /ERROR/ } map { split /^/, slurp_file("$_.err") } @files;
 my $known = qr/^ERROR:  function shop\d+\.next_id\(\) is not in language instaid$/;
 is(join('', grep { !/$known/ } @errors), '', 'no client meets an error that the page lacks');
-cmp_ok(scalar(@errors), '<', 10, '... and that one seldom');
+cmp_ok(scalar(@errors), '<', 10,
+	'no client meets an error that the page lacks, and that one seldom');
 my @ids = grep { /^\d+\|/ } map { split /\n/, slurp_file($_) } @files;
 my (%seen, $twice);
 $seen{$_}++ && $twice++ for grep { !/\|(?:39|40)$/ } @ids;

@@ -71,27 +71,30 @@ my $all = "\\i sql-edition/all.sql\n";
 my $shown = q{SHOW search_path; SELECT current_setting('instaid_files.known')};
 is(run_as('dba', 'session', qq{$all $shown}), '"$user", public',
 	'all.sql leaves the search path as it was');
-is(run_as('dba', 'session', qq{$all $shown}), '"$user", public', '... a second time');
+is(run_as('dba', 'session', qq{$all $shown}), '"$user", public',
+	'all.sql leaves the search path as it was: a second time');
 for my $value ('on', 'off')
 {
 	is(run_as('dba', 'session', "\\set ON_ERROR_STOP $value\n$all\\echo :ON_ERROR_STOP\n"),
-		$value, "... and ON_ERROR_STOP as it was, $value");
+		$value, "all.sql leaves the search path as it was, and ON_ERROR_STOP as it was, $value");
 }
 my $failed = run_as('dba', database('aborted'),
 	qq{CREATE SCHEMA instaid;\n$script SHOW search_path});
-like($failed, qr/^ERROR:  schema "instaid" already exists/m, '... and ends at an error');
-like($failed, qr/^"\$user", public/m, '... which leaves no search path, either');
+like($failed, qr/^ERROR:  schema "instaid" already exists/m,
+	'a script that fails ends at the error');
+like($failed, qr/^"\$user", public/m, 'an error leaves the search path as it was');
 like(run_as('dba', 'aborted', $all), qr/\AERROR:  schema "instaid" already exists\n.*\n.*\z/,
 	'all.sql ends at the first error');
 is($node->safe_psql('aborted', q{SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid'}),
-	'instaid', '... with nothing done');
+	'instaid', 'all.sql ends at the first error, with nothing done');
 
 ### One text, for tools that have a transaction of their own
 
 $node->command_ok([ 'make', '-s', 'sql-edition' ], 'make sql-edition');
 my $one = slurp_file("dist/sql-edition/instaid-$version.sql");
 unlike($one, qr/^(\\|(BEGIN|COMMIT|ROLLBACK);)/m,
-	'... writes a text without commands of psql, and without an end of the transaction');
+	'make sql-edition: writes a text without commands of psql, and without an end of the'
+	  . ' transaction');
 my $objects = q{
 	SELECT pg_describe_object(d.classid, d.objid, 0), p.proacl, c.relacl,
 		obj_description(d.objid, d.classid::regclass::name), o.text
@@ -109,25 +112,25 @@ is(run_as('dba', 'one', "SET search_path = app; BEGIN; CREATE SCHEMA app; $one
 	SHOW search_path; SELECT instaid.create_shard('insta5', 5); CREATE TABLE photos (id bigint
 		PRIMARY KEY DEFAULT insta5.next_id()); INSERT INTO photos SELECT; COMMIT; SHOW search_path;
 	SELECT instaid.extract_shard_id(id) FROM app.photos"), "app\n\napp\n5",
-	'... and one that goes on finds the names that it found before');
+	'a transaction that goes on finds the names that it found before');
 is($node->safe_psql('one', $objects), $node->safe_psql('session', $objects),
-	'... with the same objects as by all.sql');
+	'one text makes the same objects as all.sql');
 # \gexec sends the whole text as one query
 my $query = sub { return 'SELECT $_one_$' . $_[0] . '$_one_$ \gexec' . "\n" };
 is(run_as('dba', database('query'), $query->("$one SELECT 1/0"))
 	. run_as('dba', 'query', q{SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid'}),
 	'ERROR:  division by zero', 'one query with an error in its end leaves nothing');
 is(run_as('dba', 'query', $query->($one) . 'SHOW search_path'), '"$user", public',
-	'... and without one, it installs all');
-is(run_as('dba', 'query', $query->($one) x 2), '', '... and updates what is there');
+	'one query without an error installs all');
+is(run_as('dba', 'query', $query->($one) x 2), '', 'one query updates what is there');
 is($node->safe_psql('query', $objects), $node->safe_psql('session', $objects),
-	'... with the same objects');
+	'one query makes the same objects');
 like(run_as('dba', database('statements'), "\\set ON_ERROR_STOP on\n$one"),
 	qr/\AERROR:  the SQL edition must be installed in one transaction
 .*\nHINT:  Send all statements as one string, or run their file by psql -1 -f\.$/m,
 	'each statement in a transaction of its own is refused');
 is($node->safe_psql('statements', q{SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid'}),
-	'', '... with nothing done');
+	'', 'each statement in a transaction of its own is refused, with nothing done');
 
 ### Adopting, which is a file and a schema of its own
 
@@ -141,10 +144,11 @@ is(Clients::hints($needs), 'Run sql-edition/all.sql of this version first. With 
 	  . ' instaid: CREATE EXTENSION instaid_adopt;', 'adopting.sql says what to run first');
 run_as('dba', 'adopting', $script);
 like(run_as('mallory', 'adopting', $adopting), qr/\AERROR:  role mallory has not installed/,
-	'... and its owner');
-is(run_as('dba', 'adopting', $adopting . $shown), '"$user", public', '... who installs it');
+	'adopting.sql needs the owner of the SQL edition');
+is(run_as('dba', 'adopting', $adopting . $shown), '"$user", public',
+	'the owner of the SQL edition installs adopting.sql');
 is(run_as('dba', 'adopting', $adopts), q{NOTICE:  no schema LIKE '%' can be adopted},
-	'... to use it');
+	'the owner of the SQL edition adopts');
 is(run_as('dba', 'adopting', $adopting), qq{ERROR:  schema "instaid_adopt" already exists\n}
 	  . 'HINT:  Run nothing in it. Rename it, or DROP SCHEMA instaid_adopt CASCADE; and run this'
 	  . ' file again.', 'adopting.sql can be installed once');
@@ -161,15 +165,17 @@ for my $call ($adopts, map { "SELECT instaid_adopt.$_" } q{adopt_shard('x')},
 }
 like(run_as('dba', 'adopting', "DROP SCHEMA instaid_adopt CASCADE; $adopting"),
 	qr/ERROR:  role dba has not installed.*\nDETAIL:  Its version is \Q$later\E\./,
-	'... and so is a file of another version');
+	"another version of instaid is refused, and so is a file of another version");
 my $one_to_adopt = slurp_file("dist/sql-edition/instaid_adopt-$version.sql");
 unlike($one_to_adopt, qr/^(\\|(BEGIN|COMMIT|ROLLBACK);)/m, 'one text, without commands of psql');
-is(run_as('dba', 'query', $query->($one_to_adopt)), '', '... which can be one query');
-is($node->safe_psql('query', $objects), $adopting_objects, '... with the same objects');
+is(run_as('dba', 'query', $query->($one_to_adopt)), '',
+	'one text, without commands of psql, which can be one query');
+is($node->safe_psql('query', $objects), $adopting_objects,
+	'one text, without commands of psql, with the same objects');
 like(run_as('dba', 'one', "\\set ON_ERROR_STOP on\n$one_to_adopt"),
 	qr/\AERROR:  adopting must be installed in one transaction
 .*\nHINT:  Send all statements as one string, or run their file by psql -1 -f\.$/m,
-	'... and must be one transaction');
+	'one text, without commands of psql, and must be one transaction');
 
 ### What is there already
 
@@ -212,7 +218,8 @@ is(run_as('dba', 'planted', q{
 	SELECT code, object FROM instaid.audit();
 	SELECT instaid.extract_shard_id(insta5.next_id('insta5.table_id_seq'))}),
 	"\nplanted_function|insta5.next_id()\nschema_right|insta5\n6",
-	'... as renumber_shard() does, and audit() names it');
+	'an update goes on beside what is planted in a shard, as renumber_shard() does, and audit()'
+	  . ' names it');
 # a type that a search_path finds first
 database('typed');
 run_as('mallory', 'typed', q{
@@ -281,13 +288,14 @@ is(run_as('dba', 'updated', $next), '', 'an update');
 my $received = $sessions->received;
 sleep(0.05) while $sessions->received < $received + 40 * 5_000 && time < $deadline;
 my $sum = $sessions->stop->findings;
-cmp_ok($sum->{count}, '>', 9_000, "... while clients insert $sum->{count} IDs");
+cmp_ok($sum->{count}, '>', 9_000, "an update, while clients insert $sum->{count} IDs");
 is("$sum->{twice} $sum->{inverted} "
 	  . $sessions->errors(qr/terminating connection|connection to server|server closed/), '0 0 ',
-	'... of which none fails or comes twice');
-is($node->safe_psql('updated', $rights), $before, '... and rights stay');
+	'an update, of which none fails or comes twice');
+is($node->safe_psql('updated', $rights), $before, 'an update, and rights stay');
 is(run_as('other', 'updated', q{SELECT instaid.create_shard('insta9', 9);
-	SELECT instaid.extract_shard_id(insta8.next_id())}), "\n8", '... and shards of other roles');
+	SELECT instaid.extract_shard_id(insta8.next_id())}), "\n8",
+	'an update, and shards of other roles');
 is($node->safe_psql('updated', qq{
 	SELECT string_agg(pronamespace::regnamespace::text, ' ') FROM pg_proc
 	WHERE proname = 'next_id' AND strpos(prosrc, 'as of $later') > 0;
@@ -297,17 +305,17 @@ is($node->safe_psql('updated', qq{
 	INSERT INTO insta5.likes DEFAULT VALUES RETURNING id > 0;
 	SELECT at = instaid.extract_timestamp(id) FROM insta5.uses}),
 	"insta9\nthe time of an ID, to the millisecond, as of $later|what the functions of shards call:"
-	  . " instaid $later, SQL edition\n3\nt\nt", '... and new shards have the new text');
+	  . " instaid $later, SQL edition\n3\nt\nt", 'after an update, new shards have the new text');
 my $texts = q{SELECT string_agg(p.oid::regprocedure || p.prosrc, ',' ORDER BY p.oid)
 	FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname ~ '^inst'};
 my $kept = $node->safe_psql('updated', $texts);
 like(run_as('dba', 'updated', $script),
 	qr/\AERROR:  the SQL edition of instaid \Q$later\E is installed/,
 	'no way back');
-is($node->safe_psql('updated', $texts), $kept, '... even if psql goes on after an error');
+is($node->safe_psql('updated', $texts), $kept, 'no way back, even if psql goes on after an error');
 $before = $node->safe_psql('updated', $rights);
 is(run_as('dba', 'updated', $next), '', 'the same version again');
-is($node->safe_psql('updated', $rights), $before, '... changes no right');
+is($node->safe_psql('updated', $rights), $before, 'the same version again: changes no right');
 
 ### Removing: what drop.sql leaves; install_removing.pl removes shards
 
@@ -333,16 +341,17 @@ is(Clients::hints($has_shards), 'If they were moved, drop the functions when'
 run_as('dba', 'removed', 'DROP SCHEMA insta7 CASCADE');
 like(run_as('dba', 'removed', $using), qr/column at of table insta5\.times\|/,
 	'what uses functions is named');
-like(run_as('dba', 'removed', $drop), qr/^ERROR:.*insta5\.times depends/ms, '... and kept');
+like(run_as('dba', 'removed', $drop), qr/^ERROR:.*insta5\.times depends/ms,
+	'what uses functions is named, and kept');
 run_as('dba', 'removed', 'ALTER TABLE insta5.times DROP at');
-is(run_as('dba', 'removed', $drop), '', '... and then all of the edition goes');
+is(run_as('dba', 'removed', $drop), '', 'all of the edition goes when nothing uses it');
 is(run_as('dba', 'removed', q{
 	INSERT INTO insta5.photos (n) VALUES (3);
 	SELECT count(*), max(id) FILTER (WHERE n = 3) = max(id) FILTER (WHERE n < 3) + 1
 	FROM insta5.photos;
 	SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'insta5.photos'::regclass;
 	SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname ~ '^instaid'}),
-	"3|t\nnextval('insta5.table_id_seq'::regclass)", '... while columns count on');
-is(run_as('dba', 'removed', $script), '', '... and it can be installed again');
+	"3|t\nnextval('insta5.table_id_seq'::regclass)", 'columns count on without the edition');
+is(run_as('dba', 'removed', $script), '', 'the edition can be installed again');
 
 done_testing();

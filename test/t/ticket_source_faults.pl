@@ -64,7 +64,8 @@ is(join(' ', take($node, 'verified', 3)), '1 2 3',
 	'values come over TLS, beside a library that has reserved 1 GB');
 tls_source('forged', %verify, sslrootcert => "$dir/other.crt");
 like(failure($node, 'forged'), qr/certificate verify failed/,
-	'... but not from a server with another certificate');
+	'values come over TLS, beside a library that has reserved 1 GB, but not from a server with'
+	  . ' another certificate');
 
 ### A ticket that is dropped while the worker reads its source
 

@@ -140,16 +140,16 @@ version=$(sed -n 's/^Version: *//p' rpm/instaid.spec)
 zip=$work/git/dist/instaid-$version.zip
 
 check 'the Debian packages are built' sh test/tools/packages/deb.sh
-check '... one for each door; only tickets and instaid-move need libpq' deb_needs
-check '... and clean by lintian' clean_by_lintian
+check 'a Debian package for each door; only tickets and instaid-move need libpq' deb_needs
+check 'the Debian packages are clean by lintian' clean_by_lintian
 check 'a zip is made from git' make_zip
-check '... if the tag names the version' tag_is_version
+check 'no zip is made if the tag names another version' tag_is_version
 check 'the PGXN client installs from the zip' install_from_zip
 check 'the library can be in another directory of dynamic_library_path' library_elsewhere
 check 'the RPM packages are built' build_rpm
-check '... one for each door; only tickets and instaid-move need libpq' rpm_needs
-check '... and its instaid-move runs' rpm_moves
-check '... and clean by rpmlint' clean_by_rpmlint
+check 'an RPM for each door; only tickets and instaid-move need libpq' rpm_needs
+check 'instaid-move of the RPM runs' rpm_moves
+check 'the RPMs are clean by rpmlint' clean_by_rpmlint
 check 'workflow, manifests and metrics are clean by yamllint' yamllint -s \
 	-d '{extends: default, rules: {document-start: disable, truthy: {check-keys: false}, line-length: {max: 120}}}' \
 	.github kubernetes monitoring
