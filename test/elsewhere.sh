@@ -77,7 +77,7 @@ done
 rm "$work/layout" "$work/text_forms"
 check 's390x: faults of the layout are found' fails_on s390x layout layout.h \
 	's/since_first % 1000 == 0/since_first % 1000 < 999/'
-check 'faults of the text forms are found' fails_on s390x text_forms text_forms.h '/^\t"ABC/s/-_"/+\/"/'
+check 'faults of text forms are found' fails_on s390x text_forms text_forms.h '/^\t"ABC/s/-_"/+\/"/'
 check 'built with -O3 and LTO, the regression tests pass' works_with '-O3 -flto'
 check 'built with -fsanitize=undefined, they pass' works_with \
 	'-fsanitize=undefined -fno-sanitize-recover=all'

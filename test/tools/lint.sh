@@ -64,7 +64,7 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 		$found{$_} = $1 while $file =~
 		  /(?:version CONSTANT text := \x27|the SQL edition of instaid )([\d.]+)\x27/g;
 	}
-	for (glob "docs/*.md clients/*/README.md kubernetes/* clients/pglite/*.ts") {
+	for (glob "docs/*.md clients/*/README.md packaging/*/* clients/pglite/*.ts") {
 		my $file = text($_);
 		$found{"$_, $&"} = $1 while $file =~ /\b(?:instaid[-:]|version: \x27)(\d+\.\d+)/g;
 	}
@@ -74,7 +74,7 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 		(map { ("META.json, provides $_" => $meta->{provides}{$_}{version}) }
 			keys %{ $meta->{provides} }),
 		"debian/changelog" => text("debian/changelog") =~ /^instaid \((.*)-/,
-		"rpm/instaid.spec" => text("rpm/instaid.spec") =~ /^Version: *(.*)$/m,
+		"packaging/rpm/instaid.spec" => text("packaging/rpm/instaid.spec") =~ /^Version: *(.*)$/m,
 		"README.md, the zip" => text("README.md") =~ /instaid-([\d.]+)\.zip/);
 	@others = grep { $release{$_} ne $meta->{version} } sort keys %release;
 	die map { "$_ has the version $release{$_}, and META.json has $meta->{version}\n" } @others

@@ -102,7 +102,7 @@ build_rpm()
 		chmod +x "$work/pg_config" &&
 		rpmbuild -ba --nodeps --define "_topdir $work/rpm" --define "pgmajorversion $major" \
 			--define '_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm' \
-			--define 'debug_package %{nil}' --define "llvm $llvm" --define "pg_config $work/pg_config" rpm/instaid.spec
+			--define 'debug_package %{nil}' --define "llvm $llvm" --define "pg_config $work/pg_config" packaging/rpm/instaid.spec
 )
 
 rpm_needs()
@@ -130,13 +130,13 @@ rpm_moves()
 
 clean_by_rpmlint()
 {
-	rpmlint --ignore-unused-rpmlintrc --rpmlintrc rpm/instaid.rpmlintrc rpm/instaid.spec \
+	rpmlint --ignore-unused-rpmlintrc --rpmlintrc packaging/rpm/instaid.rpmlintrc packaging/rpm/instaid.spec \
 		$(find "$work/rpm/RPMS" -name '*.rpm' | grep . || echo missing.rpm)
 }
 
 major=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
 llvm=$(grep -c '^with_llvm[[:space:]]*= yes' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global")
-version=$(sed -n 's/^Version: *//p' rpm/instaid.spec)
+version=$(sed -n 's/^Version: *//p' packaging/rpm/instaid.spec)
 zip=$work/git/dist/instaid-$version.zip
 
 check 'the Debian packages are built' sh test/tools/packages/deb.sh
@@ -152,5 +152,5 @@ check 'instaid-move of the RPM runs' rpm_moves
 check 'the RPMs are clean by rpmlint' clean_by_rpmlint
 check 'workflow, manifests and metrics are clean by yamllint' yamllint -s \
 	-d '{extends: default, rules: {document-start: disable, truthy: {check-keys: false}, line-length: {max: 120}}}' \
-	.github kubernetes monitoring
+	.github packaging monitoring
 echo "1..$n"

@@ -25,11 +25,11 @@ image()
 	image=$(mount_point "$1")
 	PG_CONFIG=$(bin "$1")/pg_config SCRATCH=$SCRATCH/$1 sh test/tools/packages/deb.sh || return
 	for deb in $(sed -n "s/\${PG_MAJOR}/$1/g; s,dist/,,g; s,^COPY \(.*\.deb\) .*,\1,p" \
-		kubernetes/Dockerfile); do
+		packaging/kubernetes/Dockerfile); do
 		dpkg -x "$SCRATCH/$1/result"/$deb "$work/package$1" || return
 	done
 	sed -n "s/\${PG_MAJOR}/$1/g; s,^COPY --from=package /package,$work/package$1,p" \
-		kubernetes/Dockerfile >"$work/copies" && [ "$(wc -l <"$work/copies")" -eq 3 ] || return
+		packaging/kubernetes/Dockerfile >"$work/copies" && [ "$(wc -l <"$work/copies")" -eq 3 ] || return
 	while read -r from to; do
 		case $from in
 			*/) from=$from. ;;
