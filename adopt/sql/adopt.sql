@@ -840,5 +840,4 @@ CREATE EXTENSION instaid_adopt;
 DROP SCHEMA instaid_adopt;
 CREATE EXTENSION instaid_adopt;
 DROP EXTENSION instaid;
-DROP PROCEDURE publish;
 DROP SCHEMA adopt_gone CASCADE;

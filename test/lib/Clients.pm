@@ -168,8 +168,9 @@ sub summary
 	return \%sum;
 }
 
-# Start pgbouncer in transaction mode, with four sessions of a database.  It listens on a socket in a
-# directory of its own, under a user without a password.  Returns its process and where to connect.
+# Start pgbouncer in transaction mode, with four sessions of a database.  It listens on a socket in
+# a directory of its own, under a user without a password.  Returns its process and where to
+# connect.
 sub pgbouncer
 {
 	my ($node, $database, $user) = @_;
@@ -187,8 +188,8 @@ pool_mode = transaction
 default_pool_size = 4
 logfile = $directory/log
 ");
-	my $process = IPC::Run::start([ 'pgbouncer', '-q', "$directory/pgbouncer.ini" ], '<', '/dev/null',
-		'>&', "$directory/output");
+	my $process = IPC::Run::start([ 'pgbouncer', '-q', "$directory/pgbouncer.ini" ],
+		'<', '/dev/null', '>&', "$directory/output");
 	my $pool = "host=$directory port=6432 dbname=$database user=$user";
 	$node->poll_query_until($database, 'SELECT 1', '1', connstr => $pool)
 	  or die slurp_file("$directory/output");

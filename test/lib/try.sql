@@ -14,7 +14,8 @@ BEGIN
             detail := replace(detail, quote_ident(session_user), 'postgres');
             hint := replace(hint, quote_ident(session_user), 'postgres');
             IF detail <> '' THEN
-                RETURN NEXT 'DETAIL: ' || regexp_replace(detail, 'clock reads [-0-9:.+ ]*\d', 'clock reads ...');
+                RETURN NEXT 'DETAIL: '
+                    || regexp_replace(detail, 'clock reads [-0-9:.+ ]*\d', 'clock reads ...');
             END IF;
             IF hint <> '' THEN
                 RETURN NEXT 'HINT: ' || hint;
