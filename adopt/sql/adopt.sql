@@ -243,6 +243,9 @@ RESET client_min_messages;
 CREATE TABLE adopt5.free (id bigint DEFAULT adopt5.next_id());
 INSERT INTO adopt5.free VALUES (9223372036854775807);
 SELECT try($$SELECT instaid_adopt.adopt_shard('adopt5', 405)$$);
+-- a day is the limit
+UPDATE adopt5.free SET id = instaid.max_id(clock_timestamp() + interval '25 hours');
+SELECT says FROM try($$SELECT instaid_adopt.adopt_shard('adopt5', 405)$$) AS says LIMIT 1;
 DELETE FROM adopt5.free;
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT try($$SELECT instaid_adopt.adopt_shard('adopt5', 405)$$);

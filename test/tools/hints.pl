@@ -42,7 +42,7 @@ sub add
 {
 	my ($file, @texts) = @_;
 	# what has no two words is a part like " Then "
-	push @hints, map { [ $file, $_ ] } grep { /[a-z]{2}\W.*[a-z]{2}/ } @texts;
+	push @hints, map { [ $file, $_ ] } grep { /[A-Za-z]{2}\W.*[A-Za-z]{2}/ } @texts;
 	return;
 }
 
