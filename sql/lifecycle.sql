@@ -47,8 +47,9 @@ SELECT :b > :a AS increasing;
 SELECT setval('regress_l.table_id_seq', 1, false) \g /dev/null
 SELECT take() AS a \gset
 SELECT :a > :b AS increasing;
--- ... to the low bits of the last ID, which is ahead of the clock
-SELECT take(300000) AS b \gset
+-- ... to the low bits of the last ID, which is a second ahead of the clock, so that a busy machine
+-- is still behind it in the next statement
+SELECT take(1000000) AS b \gset
 SELECT setval('regress_l.table_id_seq', 5120 + (:b & 1023), false) \g /dev/null
 SELECT take() AS a \gset
 SELECT :a > :b AS increasing;

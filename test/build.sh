@@ -221,7 +221,7 @@ neighbours()
 check 'out of tree, without warnings; "make uninstall" leaves no file' out_of_tree
 check 'calls of C go downward in the list of src/README.md' \
 	perl test/tools/downward.pl "$work/build"
-check '... but not beside objects in the tree' not_beside_a_build
+check 'no build beside objects in the tree' not_beside_a_build
 check 'in the tree, and "make" assembles the script; "make clean" leaves no file' in_tree
 check 'tickets/ alone' tickets_alone
 check 'a private copy of a PostgreSQL with a prefix of its own' one_prefix

@@ -75,11 +75,11 @@ for machine in s390x aarch64; do
 	check "$machine: the text forms" works_on $machine text_forms src
 done
 rm "$work/layout" "$work/text_forms"
-check '... and faults are found' fails_on s390x layout layout.h \
+check 's390x: faults of the layout are found' fails_on s390x layout layout.h \
 	's/since_first % 1000 == 0/since_first % 1000 < 999/'
-check '... in both' fails_on s390x text_forms text_forms.h '/^\t"ABC/s/-_"/+\/"/'
+check 'faults of text forms are found' fails_on s390x text_forms text_forms.h '/^\t"ABC/s/-_"/+\/"/'
 check 'built with -O3 and LTO, the regression tests pass' works_with '-O3 -flto'
-check '... and with -fsanitize=undefined' works_with \
+check 'built with -fsanitize=undefined, they pass' works_with \
 	'-fsanitize=undefined -fno-sanitize-recover=all'
 ! grep -q '^with_llvm[[:space:]]*= yes' "$global" || [ ! -x "$llvm/llvm-nm" ] ||
 	check 'a query that is compiled has our function inlined' jit_inlines

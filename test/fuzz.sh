@@ -91,28 +91,28 @@ seeds_text_forms()
 }
 
 check "layout.h: $runs inputs" fuzz layout
-check_full '... and the fuzzer finds a mask one bit short' finds layout layout.h \
+check_full 'the fuzzer finds a mask one bit short' finds layout layout.h \
 	's/& MAX_SHARD_ID/\& (MAX_SHARD_ID >> 1)/'
-check_full '... a mask that is missing' finds layout layout.h \
+check_full 'the fuzzer finds a mask that is missing' finds layout layout.h \
 	'/tick & MAX_SEQUENCE/s/ & MAX_SEQUENCE//'
-check_full '... a signed shift of an ID' finds layout layout.h \
+check_full 'the fuzzer finds a signed shift of an ID' finds layout layout.h \
 	's/(uint64) id >> MS_SHIFT/id >> MS_SHIFT/'
-check_full '... a tick rounded toward zero' finds layout layout.h \
+check_full 'the fuzzer finds a tick rounded toward zero' finds layout layout.h \
 	's/tick >> SEQUENCE_BITS/tick \/ TICKS_PER_MS/'
-check_full '... a tick before the epoch that has an ID' finds layout layout.h \
+check_full 'the fuzzer finds a tick before the epoch that has an ID' finds layout layout.h \
 	's/(uint64) (tick_ms(tick) - epoch_ms) <= (uint64) LAST_MS/tick_ms(tick) - epoch_ms <= LAST_MS/'
-check_full '... a time rounded toward zero' finds layout layout.h \
+check_full 'the fuzzer finds a time rounded toward zero' finds layout layout.h \
 	's/ - (time % 1000 < 0)//'
-check_full '... an epoch of microseconds' finds layout layout.h \
+check_full 'the fuzzer finds an epoch of microseconds' finds layout layout.h \
 	's/since_first % 1000 == 0/since_first % 1000 < 999/'
-check_full '... undefined behaviour with the right result' finds layout layout.h \
+check_full 'the fuzzer finds undefined behaviour with the right result' finds layout layout.h \
 	's/(uint64) ms << SEQUENCE_BITS/(uint64) (ms << SEQUENCE_BITS)/'
 
 check "text_forms.h: $runs inputs" fuzz text_forms
-check_full '... and the fuzzer finds an overflow that is let through' \
+check_full 'the fuzzer finds an overflow that is let through' \
 	finds text_forms text_forms.h 's/result > PG_INT64_MAX >> SHORTCODE_BITS/false/'
-check_full '... digits of another base64' finds text_forms text_forms.h \
+check_full 'the fuzzer finds digits of another base64' finds text_forms text_forms.h \
 	'/^\t"ABC/s/-_"/+\/"/'
-check_full '... two texts of one ID' finds text_forms text_forms.h \
+check_full 'the fuzzer finds two texts of one ID' finds text_forms text_forms.h \
 	's/digit == 0 \&\& \*position == 0 \&\& len > 1/false/'
 echo "1..$n"

@@ -4,29 +4,9 @@ SET timezone = 'UTC';
 SET datestyle = 'ISO';
 CREATE EXTENSION instaid_adopt CASCADE;
 
--- The SQLSTATE, message, detail and hint of a statement's error, without the time of
--- the clock, and with one name for the superuser who runs the tests.
-CREATE FUNCTION try(VARIADIC statements text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE statement text; detail text; hint text;
-BEGIN
-    FOREACH statement IN ARRAY statements LOOP
-        BEGIN
-            EXECUTE statement;
-            RETURN NEXT 'no error';
-        EXCEPTION WHEN OTHERS THEN
-            GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-            RETURN NEXT SQLSTATE || ': ' || SQLERRM;
-            detail := replace(detail, quote_ident(session_user), 'postgres');
-            hint := replace(hint, quote_ident(session_user), 'postgres');
-            IF detail <> '' THEN
-                RETURN NEXT 'DETAIL: ' || regexp_replace(detail, 'clock reads [-0-9:.+ ]*\d', 'clock reads ...');
-            END IF;
-            IF hint <> '' THEN
-                RETURN NEXT 'HINT: ' || hint;
-            END IF;
-        END;
-    END LOOP;
-END $$;
+\getenv top PG_ABS_SRCDIR
+\set try :top '/../test/lib/try.sql'
+\i :try
 
 -- creates a schema with the published function
 CREATE PROCEDURE publish(schema_name text, shard_id integer) LANGUAGE plpgsql AS $$
@@ -263,6 +243,9 @@ RESET client_min_messages;
 CREATE TABLE adopt5.free (id bigint DEFAULT adopt5.next_id());
 INSERT INTO adopt5.free VALUES (9223372036854775807);
 SELECT try($$SELECT instaid_adopt.adopt_shard('adopt5', 405)$$);
+-- a day is the limit
+UPDATE adopt5.free SET id = instaid.max_id(clock_timestamp() + interval '25 hours');
+SELECT says FROM try($$SELECT instaid_adopt.adopt_shard('adopt5', 405)$$) AS says LIMIT 1;
 DELETE FROM adopt5.free;
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT try($$SELECT instaid_adopt.adopt_shard('adopt5', 405)$$);
@@ -860,5 +843,4 @@ CREATE EXTENSION instaid_adopt;
 DROP SCHEMA instaid_adopt;
 CREATE EXTENSION instaid_adopt;
 DROP EXTENSION instaid;
-DROP PROCEDURE publish;
 DROP SCHEMA adopt_gone CASCADE;

@@ -1,20 +1,7 @@
--- A block for each fault that people met.
+-- A block for each fault that people met.  publish() and try() are those of adopt.sql.
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 CREATE ROLE regress_inserter;
-
--- creates a schema with the published function
-CREATE PROCEDURE publish(schema_name text, shard_id integer) LANGUAGE plpgsql AS $$
-BEGIN
-    EXECUTE format('CREATE SCHEMA %I', schema_name);
-    EXECUTE format('CREATE SEQUENCE %I.table_id_seq', schema_name);
-    EXECUTE format($f$CREATE FUNCTION %1$I.next_id(OUT result bigint) LANGUAGE plpgsql AS $body$
-        BEGIN
-            result := nextval('%1$I.table_id_seq') %% 1024;
-            result := result | ((floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23)
-                | (%2$s << 10);
-        END $body$ $f$, schema_name, shard_id);
-END $$;
 
 -- setval(sequence, max(id)), which scripts run after a restore, is no position
 CALL publish('issue1', 501);

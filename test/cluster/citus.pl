@@ -88,7 +88,7 @@ is(twice($coordinator, @workers), 'success: ',
 run(q{SELECT instaid.create_shard('insta2', 2)}, 'SELECT insta2.next_id()');
 run_on($workers[0], 'SELECT instaid.next_id()');
 like(twice($coordinator, @workers), qr/: 2$/,
-	'... and a shard with the number of a worker is found');
+	'a shard with the number of a worker is found');
 run('DROP SCHEMA insta2 CASCADE');
 
 ### Where rows are inserted
@@ -121,7 +121,8 @@ run('CREATE ROLE other LOGIN', 'GRANT CREATE ON DATABASE postgres TO other');
 like(failure(q{SET ROLE other; SELECT instaid.create_shard('insta9', 9)}),
 	qr/schema "insta9" does not exist/, 'another role: create_shard() cannot create the schema');
 follow($blocks{Citus}, coordinator => $coordinator);
-is(run_on($_, $shard_5 =~ s/insta5/insta6/r), 6, '... and reaches ' . $_->name . ' after it')
+is(run_on($_, $shard_5 =~ s/insta5/insta6/r), 6,
+	'another role: create_shard() cannot create the schema, and reaches ' . $_->name . ' after it')
   for @workers;
 
 run('SET citus.enable_schema_based_sharding = off;' . q{
@@ -221,26 +222,29 @@ my $copied = qr/ERROR:  sequence "invoice" cannot serve .*\n.*copy that Citus ha
 like(failure('INSERT INTO invoices (n) SELECT n FROM invoices'), $copied,
 	'a default that a worker calls is refused');
 like(failure(q{SELECT instaid_tickets.next('invoice')}, $_), $copied,
-	'... and a call on ' . $_->name)
+	'a default that a worker calls is refused, and a call on ' . $_->name)
   for @workers;
 is(run('CREATE TEMP TABLE again AS SELECT n FROM invoices; INSERT INTO invoices (n) TABLE again;
 	SELECT count(*), count(DISTINCT number), max(number) < 400 FROM invoices'), '106|106|t',
-	'... and a temporary table is the way');
+	'a default that a worker calls is refused, and a temporary table is the way');
 run('CREATE SEQUENCE small AS integer',
 	q{CREATE TABLE smalls (n integer, number integer DEFAULT instaid_tickets.next('small'))},
 	q{SELECT create_distributed_table('smalls', 'n')}, 'INSERT INTO smalls VALUES (1), (2)');
 like(failure('INSERT INTO smalls (n) SELECT n FROM smalls'),
-	qr/is used up\n.*HINT:  On Citus, take values on the coordinator only/s,
+	qr/is used up\n.*HINT:  On Citus, take values on the coordinator only\.$/ms,
 	'a worker has no values of an integer sequence');
-like(failure(q{SELECT instaid_tickets.create('public.counter', if_not_exists => true)},
-		$workers[0]),
-	qr/sequence public.counter cannot be created on a worker of Citus\n/,
+my $refused_on_worker = failure(
+	q{SELECT instaid_tickets.create('public.counter', if_not_exists => true)}, $workers[0]);
+like($refused_on_worker, qr/sequence public.counter cannot be created on a worker of Citus\n/,
 	'create() is refused on a worker');
+is(Clients::hints($refused_on_worker), 'Create it on the coordinator, and use it there, or on each'
+	  . ' node with a server of its own and the number of all nodes as servers.',
+	'create() on a worker says where to create it');
 run_on($_,
 	"SELECT instaid_tickets.create('public.striped', server => $number{$_->name}, servers => 3)")
   for $coordinator, @workers;
 is(join(' ', map { run_on($_, q{SELECT instaid_tickets.next('striped')}) } $coordinator, @workers),
-	'1 2 3', '... but with a server of its own on each node');
+	'1 2 3', 'create() works with a server of its own on each node');
 
 ### Readers
 
@@ -267,7 +271,8 @@ $workers[0]->start;
 my $settled = run(q{SELECT instaid.settled_id('insta7')});
 my $rows = "SELECT count(*) FROM insta7.likes WHERE id <= $settled";
 cmp_ok(run($rows), '<', 80, 'a worker crashes in a commit: rows below a settled ID are missing');
-is(run('SELECT recover_prepared_transactions()', $rows), 80, '... until the commit is finished');
+is(run('SELECT recover_prepared_transactions()', $rows), 80,
+	'a worker crashes in a commit, until the commit is finished');
 
 my $session = Clients::session($workers[0]);
 my $id = $session->('BEGIN; INSERT INTO copies (n) VALUES (1) RETURNING id');
@@ -301,19 +306,25 @@ for my $language ('sql', 'plpgsql')
 	is(scalar(() = run($find_copies) =~ /$schema/g),
 		2, "$language: audit() finds the published function on the workers");
 	like(failure("SELECT instaid_adopt.adopt_shard('$schema', 21)", $workers[0]),
-		qr/ERROR/, '... where adopt_shard() fails');
+		qr/ERROR/,
+		"$language: audit() finds the published function on the workers, where adopt_shard()"
+		  . " fails");
 	# with the shards of tables visible, too
 	my $visible = $language eq 'sql' ? 'on' : 'off';
 	is(run("SET citus.override_table_visibility = $visible;"
 			  . "SELECT instaid_adopt.adopt_shard('$schema', 21)", $find_copies),
-		'', "... and which replaces the function everywhere, override_table_visibility = $visible");
-	is(run_on($_, $shard_5 =~ s/insta5/$schema/r), 21, '... as ' . $_->name . ' shows')
+		'', "$language: audit() finds the published function on the workers, and which replaces"
+			  . " the function everywhere, override_table_visibility = $visible");
+	is(run_on($_, $shard_5 =~ s/insta5/$schema/r), 21,
+		"$language: audit() finds the published function on the workers, as " . $_->name . ' shows')
 	  for @workers;
 	run("INSERT INTO $schema.photos (n) SELECT generate_series(1, 20000)");
 	like(failure("INSERT INTO $schema.photos (n) SELECT n FROM $schema.photos"),
-		$refused, '... and no worker makes IDs');
+		$refused,
+		"$language: audit() finds the published function on the workers, and no worker makes IDs");
 	is(run("SELECT count(*), count(DISTINCT id) FROM $schema.photos"),
-		'20010|20010', '... and none comes twice');
+		'20010|20010', "$language: audit() finds the published function on the workers, and none"
+			  . " comes twice");
 	run("DROP SCHEMA $schema CASCADE");
 }
 
@@ -327,8 +338,10 @@ for my $case (
 	[ 'bigserial', 'insta7', $by_n ],
 	[ 'serial', 'insta7', $everywhere ],
 	[ 'serial', 'insta8', 'SELECT' ],
-	[ 'serial', 'insta7', $by_id, qr/the distribution column of a Citus table\.\n.*undistribute/ ],
-	[ $identity, 'insta7', $by_n, qr/an identity column of a Citus table\.\n.*copy the rows/ ])
+	[ 'serial', 'insta7', $by_id, qr/the distribution column of a Citus table\.
+HINT:  Call undistribute_table\(\) before, and distribute it afterwards\.$/m ],
+	[ $identity, 'insta7', $by_n, qr/an identity column of a Citus table\.
+HINT:  Create another table, distribute it, and copy the rows\.$/m ])
 {
 	my ($column, $schema, $distribute, $error) = @$case;
 	my $insert = "INSERT INTO $schema.t (n) SELECT generate_series(1, 10)";
@@ -341,7 +354,7 @@ for my $case (
 		SELECT count(*), count(DISTINCT id),
 			   count(*) FILTER (WHERE 'insta' || instaid.extract_shard_id(id) = '$schema')
 		FROM $schema.t}),
-		$error ? '20|20|0' : '20|20|10', '... and then rows are inserted');
+		$error ? '20|20|0' : '20|20|10', "$name, and then rows are inserted");
 	run("DROP TABLE $schema.t");
 }
 run('CREATE TABLE insta7.users (id serial PRIMARY KEY)',
@@ -350,13 +363,14 @@ run('CREATE TABLE insta7.users (id serial PRIMARY KEY)',
 	q{SELECT create_distributed_table('insta7.pets', 'user_id')});
 like(failure(q{SELECT instaid_adopt.adopt_column('insta7.users', 'id')}),
 	qr/cannot be widened\n.*insta7\.pets\.user_id: the distribution column of a Citus table\./,
-	'... and a distribution column that refers to the column is an obstacle');
+	"adopt_column() on Citus: a distribution column that refers to the column is an obstacle");
 
 run('CREATE TABLE insta7.sized (id serial PRIMARY KEY)',
 	q{SELECT create_reference_table('insta7.sized')});
 my (undef, undef, $said) = $coordinator->psql('postgres',
 	q{SELECT instaid_adopt.adopt_column('insta7.sized', 'id', dry_run => true)});
-like($said, qr/They are insta7\.sized\.id\.$/m, '... and shows no size of a shell table');
+like($said, qr/They are insta7\.sized\.id\.$/m,
+	"adopt_column() on Citus shows no size of a shell table");
 
 ### What Citus refuses
 
@@ -366,7 +380,8 @@ for my $option ('RESTART', 'CACHE 10')
 {
 	my $alter = "ALTER SEQUENCE insta7.table_id_seq $option";
 	like(failure($alter), qr/Altering a distributed sequence/, "$alter is refused");
-	is(failure("SET $propagation = off; $alter"), 'no error', "... and not with $propagation off");
+	is(failure("SET $propagation = off; $alter"), 'no error',
+		"$alter is refused, and not with $propagation off");
 }
 run('CREATE TABLE insta7.renumbered (id bigint DEFAULT insta7.next_id(), n integer)',
 	q{SELECT create_distributed_table('insta7.renumbered', 'n')},
@@ -379,7 +394,7 @@ is(run(q{
 	UPDATE insta7.renumbered AS r SET id = new_id FROM new AS n WHERE n.id = r.id},
 		'SELECT count(DISTINCT id), count(DISTINCT n), min(s), max(s)
 		FROM insta7.renumbered, instaid.extract_shard_id(id) AS s'),
-	'100|100|7|7', '... and works with a temporary table of the new IDs');
+	'100|100|7|7', "renumbering on Citus works with a temporary table of the new IDs");
 run('CREATE TABLE insta7.by_id (id bigint DEFAULT insta7.next_id(), n integer)',
 	q{SELECT create_distributed_table('insta7.by_id', 'id')},
 	'CREATE SEQUENCE insta7.other_id_seq',
@@ -398,7 +413,7 @@ for my $case (
 	like(failure($alter), $error, "$alter is refused");
 	is(run($before, $alter, $after, "INSERT INTO insta7.$table (n) SELECT generate_series(1, 10)",
 			"SELECT count(DISTINCT id), min(pg_typeof(id)::text) FROM insta7.$table"),
-		'10|instaid.id', "... and works between $before and the opposite");
+		'10|instaid.id', "$alter is refused, and works between $before and the opposite");
 }
 
 run('CREATE SEQUENCE insta7.likes_id_seq',
@@ -429,11 +444,13 @@ for (1 .. 2)
 }
 is($clients->stop, '', 'citus_schema_move(): no insert fails');
 my $sum = Clients::summary($clients->files);
-is($sum->{duplicates}, 0, "... none of $sum->{count} IDs comes twice");
-is((grep { !Clients::in_order($_) } $clients->files), 0, '... in order for each client');
+is($sum->{duplicates}, 0,
+	"citus_schema_move(): no insert fails: none of $sum->{count} IDs comes twice");
+is((grep { !Clients::in_order($_) } $clients->files), 0,
+	'citus_schema_move(): no insert fails, in order for each client');
 my %there = map { $_ => 1 } split /\n/, run('SELECT id FROM insta5.photos');
 is((grep { !$there{$_} } map { split /\n/, slurp_file($_) } $clients->files),
-	0, '... and no row is lost');
+	0, 'citus_schema_move(): no insert fails, and no row is lost');
 
 ### A worker joins
 
@@ -443,13 +460,15 @@ my $granted = q{SELECT has_sequence_privilege('app', 'instaid.node_id_seq', 'USA
 is(run_on($_, $granted), 't', 'the GRANT of the page reaches ' . $_->name) for @workers;
 run(q{SELECT instaid.freeze_shard('insta6')});
 run(sprintf q{SELECT citus_add_node('%s', %d)}, $late->host, $late->port);
-is(run_on($late, $granted), 'f', '... and not a worker that is added later');
+is(run_on($late, $granted), 'f',
+	'the GRANT of the page does not reach a worker that is added later');
 run_on($late, 'SELECT instaid.next_id()');
-like(twice(@workers, $late), qr/: 2$/, '... whose number another worker has');
+like(twice(@workers, $late), qr/: 2$/,
+	'a worker that is added later has a number that another worker has');
 # Its copy of the sequence has a range of its own.  Therefore it issues no IDs, frozen or not.
 like(failure('SELECT insta6.next_id()', $_),
 	qr/sequence "table_id_seq" cannot serve as a source of IDs/,
-	'... and which issues no IDs of a frozen shard, like ' . $_->name) for $late, $workers[0];
+	'an added worker issues no IDs of a frozen shard, like ' . $_->name) for $late, $workers[0];
 
 ### A clone of a worker
 
@@ -473,11 +492,14 @@ SKIP:
 	follow([$number_of_clone], clone => $clone);
 	$workers[1]->wait_for_catchup($clone->host);
 	run("SELECT citus_promote_clone_and_rebalance($node_id)");
-	is(run_on($clone, $insert), 4, '... and inserts with the number that the page gave it');
-	is(run_on($workers[1], $insert), 3, '... while the worker keeps its own');
+	is(run_on($clone, $insert), 4,
+		'a clone has the number of its worker, and inserts with the number that the page gave it');
+	is(run_on($workers[1], $insert), 3,
+		'a clone has the number of its worker, while the worker keeps its own');
 	like(failure('SELECT insta5.next_id()', $clone), $refused,
-		'... and the copies of shards on the clone issue no IDs');
-	is(twice($coordinator, $workers[1], $clone), 'success: ', '... and no shard ID is used twice');
+		'a clone has the number of its worker, and the copies of shards on the clone issue no IDs');
+	is(twice($coordinator, $workers[1], $clone), 'success: ',
+		'a clone has the number of its worker, and no shard ID is used twice');
 }
 
 $_->stop for @nodes;

@@ -57,32 +57,14 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'backup', has_streaming => 1);
 $standby->start;
 
-# The pool listens on a socket in a directory of its own.
-append_to_file("$directory/users", qq("app" ""\n));
-append_to_file("$directory/pgbouncer.ini", '
-[databases]
-app = host=' . $primary->host . ' port=' . $primary->port . "
-[pgbouncer]
-listen_addr =
-unix_socket_dir = $directory
-auth_type = trust
-auth_file = $directory/users
-pool_mode = transaction
-default_pool_size = 4
-logfile = $directory/log
-");
-my @running;
+my ($pgbouncer, $pool) = Clients::pgbouncer($primary, 'app', 'app');
+my @running = ($pgbouncer);
 END
 {
 	my $status = $?;
 	eval { $_->kill_kill(grace => 5) } for @running;
 	$? = $status;
 }
-push @running, IPC::Run::start([ 'pgbouncer', '-q', "$directory/pgbouncer.ini" ], '<', '/dev/null',
-	'>&', "$directory/output");
-my $pool = "host=$directory port=6432 dbname=app user=app";
-$primary->poll_query_until('app', 'SELECT 1', '1', connstr => $pool)
-  or die slurp_file("$directory/output");
 
 ### Clients.  A statement that runs just when a way back replaces its function can fail once.
 
@@ -196,7 +178,8 @@ is(scalar(grep { $_->finish } @clients), 4, 'the clients end');
 my @errors = grep { /ERROR/ } map { split /^/, slurp_file("$_.err") } @files;
 my $known = qr/^ERROR:  function shop\d+\.next_id\(\) is not in language instaid$/;
 is(join('', grep { !/$known/ } @errors), '', 'no client meets an error that the page lacks');
-cmp_ok(scalar(@errors), '<', 10, '... and that one seldom');
+cmp_ok(scalar(@errors), '<', 10,
+	'no client meets an error that the page lacks, and that one seldom');
 my @ids = grep { /^\d+\|/ } map { split /\n/, slurp_file($_) } @files;
 my (%seen, $twice);
 $seen{$_}++ && $twice++ for grep { !/\|(?:39|40)$/ } @ids;

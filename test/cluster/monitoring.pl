@@ -94,15 +94,17 @@ is_deeply({ map { $_ => $operator{$_}{metrics} } keys %operator },
 	{ map { $_ => $metrics{$_}{metrics} } keys %metrics },
 	'cloudnative-pg.yaml has the metrics of postgres_exporter.yaml');
 my @usages = map { $_->{usage} } map { values %$_ } map { @{ $_->{metrics} } } values %metrics;
-is((grep { !/^(LABEL|GAUGE)$/ } @usages), 0, '... with the usages that both know');
+is((grep { !/^(LABEL|GAUGE)$/ } @usages), 0,
+	'cloudnative-pg.yaml has the metrics of postgres_exporter.yaml, with the usages that both'
+	  . ' know');
 
 command_ok([ 'promtool', 'check', 'rules', "$monitoring/alerts.yaml" ],
 	'promtool reads the alerts');
 command_ok([ 'promtool', 'test', 'rules', "$repository/test/cluster/alerts_test.yaml" ],
-	'... and each fires when it should');
+	'promtool reads the alerts, and each fires when it should');
 my $alerts = slurp_file("$monitoring/alerts.yaml");
 is(scalar(() = $alerts =~ /^ +page: /mg), scalar(() = $alerts =~ /^ +- alert: /mg),
-	'... and each names a section; the suite lint looks for it');
+	'promtool reads the alerts, and each names a section; the suite lint looks for it');
 
 ### The programs
 
@@ -212,25 +214,27 @@ for my $job (@both)
 		$value{$name} = $result->{value}[1];
 	}
 	ok($value{drift_seconds} > 3000 && $value{drift_seconds} < 3700, "$job: drift");
-	ok($value{expiry_seconds} > 1e8, '... expiry');
+	ok($value{expiry_seconds} > 1e8, 'imported metrics: expiry');
 	delete @value{qw(drift_seconds expiry_seconds)};
 	is_deeply(\%value, { shards => 3, frozen_shards => 1, unreadable => 0,
-			drift_limit_seconds => 2.064, last_id_seconds => 0 }, '... and the other metrics');
+			drift_limit_seconds => 2.064, last_id_seconds => 0 },
+			'imported metrics: the other metrics');
 	my ($worst) = ask_until("instaid_worst_info{$job}", 1);
-	is($worst->{metric}{drift_shard}, 'insta5', '... the shard that they are about');
+	is($worst->{metric}{drift_shard}, 'insta5', 'imported metrics: the shard that they are about');
 	my %of_tickets = map { $_ => (ask_until("instaid_tickets_$_\{$job,datname=\"postgres\"}", 1))[0]
 		  ->{value}[1] } qw(tickets values_left unreadable failed_refills failing empty);
 	is_deeply(\%of_tickets, { tickets => 1, values_left => 99, unreadable => 0,
-			failed_refills => 0, failing => 0, empty => 0 }, '... the metrics of the tickets');
+			failed_refills => 0, failing => 0, empty => 0 },
+			'imported metrics: the metrics of the tickets');
 	($worst) = ask_until("instaid_tickets_worst_info{$job}", 1);
-	is($worst->{metric}{ticket}, 'few', '... and the ticket that they are about');
+	is($worst->{metric}{ticket}, 'few', 'imported metrics: the ticket that they are about');
 	is(join(' ', map { $_->{metric}{shard_id} } ask_until("instaid_live_shard{$job}", 1)), '5',
-		'... the shard ID that issues IDs');
+		'imported metrics: the shard ID that issues IDs');
 	my ($owner) = ask_until("instaid_owner_drift_seconds{$job}", 1);
 	is($owner->{metric}{owner}, $node->safe_psql('postgres', 'SELECT current_user'),
-		'... the role that owns the shards');
+		'imported metrics: the role that owns the shards');
 	my ($findings) = ask_until("instaid_audit_findings{$job,severity=\"error\"}", 1);
-	is($findings->{value}[1], 1, '... and the finding');
+	is($findings->{value}[1], 1, 'imported metrics: the finding');
 }
 
 # The database without instaid has the alert of its own, and the other one has not.
@@ -263,7 +267,8 @@ for my $expression (@expressions)
 {
 	ok(scalar(ask_until($expression, 1)), "the dashboard's $expression has an answer");
 }
-cmp_ok(scalar(@expressions), '>=', @{ $dashboard->{panels} }, '... and each panel has a query');
+cmp_ok(scalar(@expressions), '>=', @{ $dashboard->{panels} },
+	"each panel of the dashboard has a query");
 
 # a shard is lost
 $node->safe_psql('postgres', 'DROP SEQUENCE insta6.table_id_seq CASCADE');

@@ -227,11 +227,11 @@ my @ids     = (@rows, @{ $received{bare} });
 my @tickets = map { @{ $received{$_} } } 'invoice', 'ticket';
 my @leased  = map { @{ $received{$_} } } 'segment', 'segment2';
 is(duplicates(@ids), 0, 'none of ' . @ids . ' IDs comes twice');
-is(duplicates(@tickets), 0, '... nor of ' . @tickets . ' tickets');
-is(duplicates(@leased), 0, '... nor of ' . @leased . ' tickets of segments');
+is(duplicates(@tickets), 0, 'none of ' . @tickets . ' tickets');
+is(duplicates(@leased), 0, 'none of ' . @leased . ' tickets of segments');
 is(missing('insta5.photos', @rows), 0, 'none of ' . @rows . ' rows is missing');
 is(missing('invoices', @{ $received{invoice} }), 0,
-	'... nor of ' . @{ $received{invoice} } . ' rows with tickets');
+	'none of ' . @{ $received{invoice} } . ' rows with tickets');
 for my $name ('row', 'row_too', 'bulk', 'bare', 'invoice', 'ticket')
 {
 	is((grep { $received{$name}[$_] <= $received{$name}[ $_ - 1 ] } 1 .. $#{ $received{$name} }), 0,
@@ -240,7 +240,9 @@ for my $name ('row', 'row_too', 'bulk', 'bare', 'invoice', 'ticket')
 for my $name (sort keys %statements)
 {
 	is(join('', grep { /ERROR: / && !/read-only transaction/ } split /^/,
-		slurp_file("$dir/$name.err")), '', "... and no statement of the client \"$name\" fails");
+		slurp_file("$dir/$name.err")), '',
+		"the client \"$name\" receives them in order, and no statement of the client \"$name\""
+		  . " fails");
 }
 
 # the seconds between IDs

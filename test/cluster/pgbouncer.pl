@@ -22,29 +22,10 @@ $node->safe_psql('postgres', q{
 		id bigint DEFAULT insta5.next_id(), pid integer DEFAULT pg_backend_pid(),
 		xid xid8 DEFAULT pg_current_xact_id());});
 
-# It listens on a socket in a directory of its own, under a user without a password.
-my $directory = PostgreSQL::Test::Utils::tempdir_short;
-my $user = getpwuid $>;
-append_to_file("$directory/users", qq("$user" ""\n));
-append_to_file("$directory/pgbouncer.ini", '
-[databases]
-postgres = host=' . $node->host . ' port=' . $node->port . "
-[pgbouncer]
-listen_addr =
-unix_socket_dir = $directory
-auth_type = trust
-auth_file = $directory/users
-pool_mode = transaction
-default_pool_size = 4
-logfile = $directory/log
-");
-my $pgbouncer = IPC::Run::start([ 'pgbouncer', '-q', "$directory/pgbouncer.ini" ], '<', '/dev/null',
-	'>&', "$directory/output");
+my ($pgbouncer, $pool) = Clients::pgbouncer($node, 'postgres', scalar getpwuid $>);
+my $directory = PostgreSQL::Test::Utils::tempdir;
 append_to_file("$directory/inserts",
 	"INSERT INTO insta5.photos DEFAULT VALUES RETURNING id;\n" x 1000);
-my $pool = "host=$directory port=6432 dbname=postgres";
-$node->poll_query_until('postgres', 'SELECT 1', '1', connstr => $pool)
-	or die slurp_file("$directory/output");
 
 for my $cache (1, 32)
 {

@@ -25,18 +25,19 @@ my $clients = Clients->start($router,
 	map { "INSERT INTO photos_$_ (caption) VALUES ('sunset') RETURNING id;" } 5, 5, 6, 6);
 $router->poll_query_until('postgres', 'SELECT count(*) >= 2000 FROM photos') or die;
 is($clients->stop, '', 'clients insert through the router');
-is(scalar(grep { Clients::in_order($_) } $clients->files), 4, '... and the IDs of each increase');
+is(scalar(grep { Clients::in_order($_) } $clients->files), 4,
+	'clients insert through the router, and the IDs of each increase');
 
 my @received = map { [ split /\n/, slurp_file($_) ] } $clients->files;
 my %different = map { $_ => 1 } map { @$_ } @received;
 my $count = map { @$_ } @received;
-is(scalar(keys %different), $count, '... and none comes twice');
+is(scalar(keys %different), $count, 'clients insert through the router, and none comes twice');
 is(join(' ', map { my %shards = map { $_ >> 10 & 8191 => 1 } @$_; keys %shards } @received),
 	'5 5 6 6',
-	'... and each has the shard of its server');
+	'clients insert through the router, and each has the shard of its server');
 is($router->safe_psql('postgres', "SELECT count(*) FROM photos WHERE id = ANY ('{"
 	. join(',', keys %different) . "}')"),
-	$count, '... and no row is lost');
+	$count, 'clients insert through the router, and no row is lost');
 diag("$count IDs");
 
 # which servers a query asks, by the names of the partitions
@@ -56,7 +57,7 @@ is(asks("SELECT * FROM photos WHERE id = $five
 	AND instaid.extract_shard_id(id) = instaid.extract_shard_id($five)"), 'photos_5',
 	'a read by ID and shard asks one server');
 is(asks("EXECUTE by_id ($five)") . ' ' . asks("EXECUTE by_id ($six)"), 'photos_5 photos_6',
-	'... also with a generic plan');
+	'a read by ID and shard asks one server, also with a generic plan');
 
 # who makes the IDs: the last ID of the shard at each place
 sub last_ids
@@ -78,7 +79,9 @@ $router->safe_psql('postgres', $import_default);
 my ($server_after, $after) = last_ids($nodes{one}, $router);
 is($server_after, $server,
 	'with a shard on the router, an imported default takes no ID of the server');
-isnt($after, $before, '... and the router makes IDs of the same shard');
+isnt($after, $before,
+	'with a shard on the router, an imported default takes no ID of the server, and the router'
+	  . ' makes IDs of the same shard');
 
 $router->safe_psql('postgres', 'DROP SCHEMA insta5 CASCADE');
 $router->safe_psql('postgres',

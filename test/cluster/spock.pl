@@ -138,13 +138,15 @@ sub same_rows
 	{
 		$different{$_}++ for grep { /^\d+$/ } split /\n/, slurp_file($file);
 	}
-	is(scalar(grep { $_ > 1 } values %different), 0, '... no ID was issued twice');
+	is(scalar(grep { $_ > 1 } values %different), 0,
+		"$name: all nodes have the same rows: no ID was issued twice");
 	my %stored = map { $_ => 1 } split /\n/, run($first, 'SELECT id FROM photos');
-	is(scalar(grep { !$stored{$_} } keys %different), 0, '... and none that a client has is lost');
+	is(scalar(grep { !$stored{$_} } keys %different), 0,
+		"$name: all nodes have the same rows, and none that a client has is lost");
 	is(join(' ', map { conflicts($_) } sort keys %nodes),
-		join(' ', (0) x keys %nodes), '... Spock saw no conflict');
+		join(' ', (0) x keys %nodes), "$name: all nodes have the same rows: Spock saw no conflict");
 	is(join(' ', map { run($_, 'SELECT count(*) FROM spock.exception_log') } sort keys %nodes),
-		join(' ', (0) x keys %nodes), '... and no exception');
+		join(' ', (0) x keys %nodes), "$name: all nodes have the same rows, and no exception");
 	Clients::report("$name: $count rows on each of " . keys(%nodes) . ' nodes');
 	return;
 }
@@ -237,14 +239,15 @@ wait_for($_, "SELECT count(*) > $before + 5000 FROM photos") for 1 .. 3;
 stop_clients(@clients);
 same_rows('a copy has joined');
 is(run(1, 'SELECT string_agg(DISTINCT instaid.extract_shard_id(id)::text, $$ $$) FROM photos'),
-	'1 2 3', '... with the shards of three nodes');
+	'1 2 3', 'the copy has a number of its own, with the shards of three nodes');
 
 ### A number that two nodes have, a shard that all have, a table that exists
 
 is(twice(1 .. 3), 'success: ', 'no shard ID is used twice by three nodes');
 run(3, 'ALTER SYSTEM SET instaid.node_shard_id = 2; SELECT pg_reload_conf()');
 wait_for(3, q{SELECT current_setting('instaid.node_shard_id') = '2'});
-like(twice(1 .. 3), qr/: 2$/, '... and a number that two nodes have is found');
+like(twice(1 .. 3), qr/: 2$/,
+	'no shard ID is used twice by three nodes, and a number that two nodes have is found');
 run(3, 'ALTER SYSTEM RESET instaid.node_shard_id; SELECT pg_reload_conf()');
 wait_for(3, q{SELECT current_setting('instaid.node_shard_id') = '3'});
 run(1, q{SELECT instaid.create_shard('insta5', 5)});
@@ -252,7 +255,7 @@ catch_up();
 is(run(2, q{SELECT shard_id FROM instaid.shards WHERE schema_name = 'insta5'}), '5',
 	'a schema shard travels, too');
 run($_, 'SELECT insta5.next_id()') for 1, 2;
-like(twice(1 .. 3), qr/: 5$/, '... and is found');
+like(twice(1 .. 3), qr/: 5$/, 'a schema shard travels, too, and is found');
 run(1, 'CREATE TABLE orders (id serial PRIMARY KEY, n integer);
 	CREATE TABLE lines (order_id integer PRIMARY KEY REFERENCES orders);
 	INSERT INTO orders (n) VALUES (1)');
@@ -283,6 +286,7 @@ run(2, "INSERT INTO photos (caption) VALUES ('last')");
 $before = run(2, 'SELECT last_value FROM instaid.node_id_seq');
 run(1, q{SELECT spock.sync_seq('instaid.node_id_seq')});
 wait_for(2, "SELECT last_value < $before FROM instaid.node_id_seq");
-pass('... and sync_seq() sets it back on another node');
+pass('repset_add_all_seqs() takes the sequence of the node, and sync_seq() sets it back on'
+	  . ' another node');
 $_->stop for values %nodes;
 done_testing();

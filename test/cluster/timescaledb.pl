@@ -71,7 +71,7 @@ cmp_ok(run(q{SELECT count(compress_chunk(c, true)) FROM show_chunks('insta5.phot
 	older_than => instaid.min_id(now() - interval '7 days')) AS c}), '>', 70,
 	'chunks are compressed');
 is(run('SELECT count(*), count(DISTINCT id) FROM insta5.photos'), "$rows|$rows",
-	'... and have their rows');
+	'chunks are compressed, and have their rows');
 
 # retention drops what is older than 90 days
 insert_old(100, 95);
@@ -80,7 +80,8 @@ run('CALL run_job(' . run(q{SELECT job_id FROM timescaledb_information.jobs
 is(run(q{SELECT count(*) FROM insta5.photos
 	WHERE instaid.created_between(id, '-infinity', now() - interval '91 days')}), '0',
 	'the retention policy drops old chunks');
-is(run('SELECT count(*) FROM insta5.photos'), $rows, '... and no others');
+is(run('SELECT count(*) FROM insta5.photos'), $rows,
+	'the retention policy drops old chunks, and no others');
 
 # a continuous aggregate needs a bucket of integers
 run(q{CREATE MATERIALIZED VIEW insta5.daily WITH (timescaledb.continuous) AS
@@ -92,7 +93,7 @@ is(run('SELECT sum(photos) FROM insta5.daily'), run('SELECT count(*) FROM insta5
 like(failure(q{CREATE MATERIALIZED VIEW insta5.by_time WITH (timescaledb.continuous) AS
 	SELECT time_bucket('1 day', instaid.extract_timestamp(id)) AS day, count(*)
 	FROM insta5.photos GROUP BY 1 WITH NO DATA}), qr/time_bucket|bucket/,
-	'... but not by extract_timestamp()');
+	'a continuous aggregate counts by day, but not by extract_timestamp()');
 
 # the type instaid.id
 run(q{CREATE TABLE insta6.photos (id instaid.id PRIMARY KEY DEFAULT insta6.next_id());
@@ -103,11 +104,12 @@ is(run('SELECT count(DISTINCT id) FROM insta6.photos'), '3000',
 	'a column of instaid.id partitions a hypertable');
 is(run(q{SELECT count(*) FROM insta6.photos
 	WHERE instaid.created_between(id, now() - interval '1 day', 'infinity')}), '3000',
-	'... and is read by time');
+	'a column of instaid.id partitions a hypertable, and is read by time');
 like(failure(q{
 	CREATE FUNCTION insta6.now_id() RETURNS bigint LANGUAGE sql STABLE RETURN instaid.min_id(now());
 	SELECT set_integer_now_func('insta6.photos', 'insta6.now_id')}),
-	qr/custom time function not supported/, '... but its policies have no time');
+	qr/custom time function not supported/,
+	'a column of instaid.id partitions a hypertable, but its policies have no time');
 
 # the columns of tables that exist are adopted
 run(q{CREATE TABLE insta6.likes (id bigint NOT NULL PRIMARY KEY);

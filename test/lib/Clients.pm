@@ -168,6 +168,41 @@ sub summary
 	return \%sum;
 }
 
+# Start pgbouncer in transaction mode, with four sessions of a database.  It listens on a socket in
+# a directory of its own, under a user without a password.  Returns its process and where to
+# connect.
+sub pgbouncer
+{
+	my ($node, $database, $user) = @_;
+	my $directory = PostgreSQL::Test::Utils::tempdir_short;
+	append_to_file("$directory/users", qq("$user" ""\n));
+	append_to_file("$directory/pgbouncer.ini", "
+[databases]
+$database = host=${\ $node->host} port=${\ $node->port}
+[pgbouncer]
+listen_addr =
+unix_socket_dir = $directory
+auth_type = trust
+auth_file = $directory/users
+pool_mode = transaction
+default_pool_size = 4
+logfile = $directory/log
+");
+	my $process = IPC::Run::start([ 'pgbouncer', '-q', "$directory/pgbouncer.ini" ],
+		'<', '/dev/null', '>&', "$directory/output");
+	my $pool = "host=$directory port=6432 dbname=$database user=$user";
+	$node->poll_query_until($database, 'SELECT 1', '1', connstr => $pool)
+	  or die slurp_file("$directory/output");
+	return ($process, $pool);
+}
+
+# The HINTs in what psql prints, or in a log
+sub hints
+{
+	my ($text) = @_;
+	return join "\n", $text =~ /\bHINT:  (.*)$/mg;
+}
+
 # A line of the results of a run, which RESULT keeps (see test/lib/run)
 sub report
 {

@@ -58,7 +58,7 @@ sub as_owner
 		HINT:\ \ Connect\ as\ $owner\.\ SET\ ROLE\ is\ not\ enough
 		|\ belong\ to\ other\ roles\nDETAIL:\ \ (?:.*\n)*?$owner\ has/x,
 		"refused to a superuser: @{ [ $sql =~ /(\w+\([^;]*)/ ] }");
-	gained_nothing('... with nothing called');
+	gained_nothing("refused to a superuser, with nothing called");
 	return run_as($owner, $database, $sql);
 }
 

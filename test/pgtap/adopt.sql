@@ -28,8 +28,8 @@ SELECT throws_ok($$SELECT insta6.next_id('insta6.photos')$$, NULL, NULL, 'next_i
 SELECT col_default_is('insta6', 'photos', 'id', 'insta6.next_id()', 'the default is the same');
 SELECT lives_ok($$INSERT INTO insta6.photos (n) SELECT generate_series(1001, 3000)$$);
 SELECT cmp_ok((SELECT min(id) FROM insta6.photos WHERE n > 1000), '>', (SELECT id FROM before), 'new IDs are above all old IDs');
-SELECT is((SELECT array_agg(n ORDER BY id) FROM insta6.photos WHERE n > 1000), (SELECT array_agg(n) FROM generate_series(1001, 3000) AS n), '... in order');
-SELECT is((SELECT array_agg(DISTINCT instaid.extract_shard_id(id)) FROM insta6.photos), ARRAY[6], '... of the same shard');
+SELECT is((SELECT array_agg(n ORDER BY id) FROM insta6.photos WHERE n > 1000), (SELECT array_agg(n) FROM generate_series(1001, 3000) AS n), 'new IDs are above all old IDs, in order');
+SELECT is((SELECT array_agg(DISTINCT instaid.extract_shard_id(id)) FROM insta6.photos), ARRAY[6], 'new IDs are above all old IDs, of the same shard');
 SELECT throws_ok($$SELECT instaid_adopt.adopt_shard('insta6', 6)$$, '42723', NULL, 'a shard is not adopted twice');
 
 CREATE TABLE insta6.users (id serial PRIMARY KEY);
@@ -41,9 +41,9 @@ SELECT set_eq($$SELECT instaid_adopt.adopt_column('insta6.users', 'id', dry_run 
     ('ALTER TABLE insta6.users ALTER id TYPE bigint'), ('ALTER TABLE insta6.posts ALTER user_id TYPE bigint'),
     ('ALTER TABLE insta6.users ALTER id SET DEFAULT insta6.next_id()'), ('DROP SEQUENCE insta6.users_id_seq')$$,
     'a dry run shows the statements');
-SELECT col_type_is('insta6', 'users', 'id', 'integer', '... and changes nothing');
+SELECT col_type_is('insta6', 'users', 'id', 'integer', 'a dry run shows the statements, and changes nothing');
 SELECT is((SELECT count(*) FROM instaid_adopt.adopt_column('insta6.users', 'id')), 6::bigint, 'the column is adopted');
-SELECT col_type_is('insta6', 'posts', 'user_id', 'bigint', '... and so is the column that refers to it');
+SELECT col_type_is('insta6', 'posts', 'user_id', 'bigint', 'the column is adopted, and so is the column that refers to it');
 SELECT fk_ok('insta6', 'posts', 'user_id', 'insta6', 'users', 'id');
 SELECT results_eq($$WITH u AS (INSERT INTO insta6.users DEFAULT VALUES RETURNING id) SELECT instaid.extract_shard_id(id) FROM u$$, ARRAY[6], 'new rows have IDs of the shard');
 SELECT is((SELECT array_agg(id ORDER BY id) FROM insta6.users WHERE id < 1000), ARRAY[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]::bigint[], 'old rows keep their IDs');

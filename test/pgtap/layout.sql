@@ -14,14 +14,14 @@ FROM unnest(ARRAY['default_epoch', 'make_id', 'extract_timestamp', 'extract_shar
 
 -- the epoch that Instagram published
 SELECT is(instaid.default_epoch(), '2011-08-24 21:07:01.721+00'::timestamptz, 'the default epoch');
-SELECT is(extract(epoch FROM instaid.default_epoch()) * 1000, 1314220021721::numeric, '... in Unix milliseconds');
+SELECT is(extract(epoch FROM instaid.default_epoch()) * 1000, 1314220021721::numeric, 'the default epoch, in Unix milliseconds');
 
 -- real IDs of Instagram, which other projects decode in their tests
 CREATE TEMP TABLE vectors (id bigint, shortcode text, created_at timestamp, shard_id integer, sequence integer);
 \copy vectors FROM 'test/vectors.tsv' (FORMAT csv, DELIMITER E'\t', HEADER)
 SELECT is((SELECT count(*) FROM vectors AS v, instaid.decode(v.id) AS d
     WHERE (d.created_at AT TIME ZONE 'UTC', d.shard_id, d.sequence) = (v.created_at, v.shard_id, v.sequence)), 7::bigint, 'the fields of seven photos');
-SELECT is((SELECT count(*) FROM vectors WHERE instaid.to_shortcode(id) = shortcode AND instaid.from_shortcode(shortcode) = id), 7::bigint, '... and their shortcodes');
+SELECT is((SELECT count(*) FROM vectors WHERE instaid.to_shortcode(id) = shortcode AND instaid.from_shortcode(shortcode) = id), 7::bigint, 'the fields of seven photos, and their shortcodes');
 
 -- the published example: user 31341 of 2000 shards, sequence 5001, 1387263000 ms after the epoch
 SELECT is(instaid.make_id(instaid.default_epoch() + interval '1387263000 ms', 31341 % 2000, 5001),

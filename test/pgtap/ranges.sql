@@ -23,7 +23,7 @@ SELECT is(instaid.max_id('2026-01-01 UTC'), instaid.make_id('2026-01-01 UTC', 81
 SELECT is(instaid.max_id('2026-01-01 UTC') + 1, instaid.min_id('2026-01-01 00:00:00.001 UTC'), 'no ID is between two milliseconds');
 SELECT is(instaid.min_id('2026-01-01 00:00:00.000999 UTC'), instaid.min_id('2026-01-01 UTC'), 'a time is in its millisecond');
 SELECT is(instaid.min_id('-infinity'), 0::bigint, 'all times begin at 0');
-SELECT is(instaid.max_id('infinity'), 9223372036854775807, '... and end at the largest bigint');
+SELECT is(instaid.max_id('infinity'), 9223372036854775807, 'all times begin at 0, and end at the largest bigint');
 SELECT is(instaid.max_id('2011-08-24 21:07:01.720 UTC'), instaid.max_id(instaid.default_epoch()), 'a time before the epoch is its first millisecond');
 SELECT is(instaid.min_id('2046-06-27 17:00:49.497 UTC'), instaid.min_id('2046-06-27 17:00:49.496 UTC'), 'a time after the format is its last millisecond');
 SELECT is(instaid.min_id('2026-01-01 UTC', '2026-01-01 UTC'), 0::bigint, 'another epoch');
@@ -32,9 +32,9 @@ SELECT throws_ok($$SELECT instaid.min_id('2026-01-01', 'infinity')$$, '22023', N
 -- half-open
 SELECT ok(instaid.created_between(instaid.min_id('2026-01-01 UTC'), '2026-01-01 UTC', '2026-01-02 UTC'), 'the start is in a range');
 SELECT ok(NOT instaid.created_between(instaid.min_id('2026-01-02 UTC'), '2026-01-01 UTC', '2026-01-02 UTC'), 'the end is not');
-SELECT ok(instaid.created_between(instaid.min_id('2026-01-02 UTC') - 1, '2026-01-01 UTC', '2026-01-02 UTC'), '... but all IDs before it are');
+SELECT ok(instaid.created_between(instaid.min_id('2026-01-02 UTC') - 1, '2026-01-01 UTC', '2026-01-02 UTC'), 'the end is not, but all IDs before it are');
 SELECT ok(instaid.created_between(9223372036854775807, '-infinity', 'infinity'), 'the last ID is in the range of all times');
-SELECT ok(instaid.created_between(9223372036854775807, '2046-06-27 17:00:49.497 UTC', 'infinity') IS NOT TRUE, '... and not in a range after it');
+SELECT ok(instaid.created_between(9223372036854775807, '2046-06-27 17:00:49.497 UTC', 'infinity') IS NOT TRUE, 'the last ID is in the range of all times, and not in a range after it');
 SELECT ok(instaid.created_between(0, '-infinity', 'infinity'), 'the first ID is in the range of all times');
 SELECT ok(NOT instaid.created_between(0, '2026-01-01', '2026-01-01'), 'an empty range contains no ID');
 SELECT ok(NOT instaid.created_between(instaid.min_id('2026-01-01 UTC'), '2026-01-02 UTC', '2025-12-31 UTC'), 'a range that ends before it starts contains no ID');
@@ -48,13 +48,13 @@ SELECT is((SELECT count(*) FROM generate_series(1, 20000) AS n,
 -- integers
 SELECT is(instaid.make_id(instaid.default_epoch() + interval '1 day', 0, 0), 86400000::bigint << 23, 'a day of IDs');
 SELECT is(instaid.min_id('2026-01-02 UTC') - instaid.min_id('2026-01-01 UTC'), instaid.make_id(instaid.default_epoch() + interval '1 day', 0, 0),
-    '... is the difference of two days');
+    'a day of IDs: is the difference of two days');
 
 -- partitions
 CREATE TABLE photos (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
 SELECT results_eq($$SELECT create_partitions::text FROM instaid.create_partitions('photos', '2026-01-01 UTC', '2026-01-03 UTC', '1 day')$$,
     ARRAY['photos_20260101', 'photos_20260102'], 'partitions are named by their start');
-SELECT is_empty($$SELECT instaid.create_partitions('photos', '2026-01-01 UTC', '2026-01-03 UTC', '1 day')$$, '... and created once');
+SELECT is_empty($$SELECT instaid.create_partitions('photos', '2026-01-01 UTC', '2026-01-03 UTC', '1 day')$$, 'partitions are named by their start, and created once');
 SELECT col_is_pk('photos_20260101', 'id', 'the primary key is the ID alone');
 SELECT throws_ok($$SELECT instaid.create_partitions('photos', '2025-12-15 UTC', '2026-01-15 UTC', '1 month')$$, '42P17', NULL, 'they do not overlap');
 SELECT is_partition_of('photos_20260102', 'photos');

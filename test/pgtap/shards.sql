@@ -26,13 +26,13 @@ SELECT is(CASE WHEN last_id IS NULL AND last_issued_at IS NULL AND drift IS NULL
 SELECT lives_ok($$CREATE TABLE insta5.our_table (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer)$$);
 SELECT lives_ok($$INSERT INTO insta5.our_table (n) SELECT generate_series(1, 10000)$$);
 SELECT is((SELECT count(DISTINCT instaid.extract_shard_id(id)) FROM insta5.our_table), 1::bigint, 'all IDs are of one shard');
-SELECT is((SELECT max(instaid.extract_shard_id(id)) FROM insta5.our_table), 5, '... of this one');
+SELECT is((SELECT max(instaid.extract_shard_id(id)) FROM insta5.our_table), 5, 'all IDs are of one shard, of this one');
 SELECT ok((SELECT bool_and(instaid.extract_timestamp(id) BETWEEN now() - interval '1 ms' AND clock_timestamp() + interval '1064 ms')
     FROM insta5.our_table), 'their times are the time of the insert');
 SELECT is((SELECT array_agg(n ORDER BY id) FROM insta5.our_table), (SELECT array_agg(n) FROM generate_series(1, 10000) AS n),
     'they are in the order of the rows');
 SELECT is((SELECT last_id FROM instaid.shards), (SELECT max(id) FROM insta5.our_table), 'instaid.shards shows the last ID');
-SELECT is((SELECT last_issued_at FROM instaid.shards), instaid.extract_timestamp((SELECT max(id) FROM insta5.our_table)), '... with its time');
+SELECT is((SELECT last_issued_at FROM instaid.shards), instaid.extract_timestamp((SELECT max(id) FROM insta5.our_table)), 'instaid.shards shows the last ID, with its time');
 
 -- many at once
 SELECT is((SELECT count(DISTINCT id) FROM insta5.next_ids(5000) AS id), 5000::bigint, 'next_ids returns as many IDs as it is asked for');
@@ -50,7 +50,7 @@ SELECT throws_ok($$SELECT instaid.create_shard('insta6', 6, now() - interval '35
 -- a shard follows its schema
 ALTER SCHEMA insta5 RENAME TO five;
 SELECT is((SELECT (schema_name, shard_id, sequence)::text FROM instaid.shards), '(five,5,five.table_id_seq)', 'a renamed schema is the same shard');
-SELECT lives_ok('INSERT INTO five.our_table (n) VALUES (1)', '... and its tables still take IDs');
+SELECT lives_ok('INSERT INTO five.our_table (n) VALUES (1)', 'a renamed schema is the same shard, and its tables still take IDs');
 
 SELECT * FROM finish();
 ROLLBACK;

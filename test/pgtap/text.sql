@@ -47,7 +47,7 @@ SELECT is(t, b, 'it is stored like bigint')
 FROM (SELECT (typlen, typbyval, typalign, typstorage)::text FROM pg_type WHERE oid = 'instaid.id'::regtype) AS x (t),
     (SELECT (typlen, typbyval, typalign, typstorage)::text FROM pg_type WHERE oid = 'bigint'::regtype) AS y (b);
 SELECT is((SELECT castmethod FROM pg_cast WHERE castsource = 'instaid.id'::regtype AND casttarget = 'bigint'::regtype), 'b', 'it is binary-coercible to bigint');
-SELECT is((SELECT concat(castmethod, castcontext) FROM pg_cast WHERE castsource = 'bigint'::regtype AND casttarget = 'instaid.id'::regtype), 'ba', '... and from bigint, by assignment only');
+SELECT is((SELECT concat(castmethod, castcontext) FROM pg_cast WHERE castsource = 'bigint'::regtype AND casttarget = 'instaid.id'::regtype), 'ba', 'it is binary-coercible to bigint, and from bigint, by assignment only');
 CREATE TABLE photos (id instaid.id PRIMARY KEY, old_id bigint);
 CREATE INDEX photos_hash ON photos USING hash (id);
 SELECT is(string_agg(concat_ws(' ', m.amname, c.opcintype::regtype, f.opfname), ', ' ORDER BY m.oid), 'btree bigint integer_ops, hash bigint integer_ops',

@@ -45,7 +45,7 @@ sub adopt
 	($ret, $stdout, $said) = $node->psql('postgres', "SELECT $call");
 	is($ret, 0, "$call while clients insert");
 	sleep(0.5);
-	is($clients->stop, '', '... and no client fails');
+	is($clients->stop, '', "$call while clients insert, and no client fails");
 	return ($clients, $said);
 }
 
@@ -96,7 +96,7 @@ my @files = received($clients, sub { !$old{ $_[0] } });
 for my $i (0 .. $#files)
 {
 	cmp_ok(-s $files[$i], '>', 0, "client $i goes on");
-	ok(Clients::in_order($files[$i]), '... in order');
+	ok(Clients::in_order($files[$i]), "client $i goes on, in order");
 }
 my $new = Clients::summary(@files);
 is($new->{duplicates}, 0, "none of $new->{count} new IDs comes twice");
@@ -105,9 +105,9 @@ is($node->safe_psql('postgres', qq{
 	SELECT count(*) FROM (SELECT id FROM insta5.photos UNION ALL SELECT id FROM insta5.likes) AS t
 	WHERE id > $youngest AND (instaid.extract_shard_id(id) <> 5
 		OR id > (SELECT last_id FROM instaid.shards))}),
-	0, '... and all name the shard');
+	0, "none of $new->{count} new IDs comes twice, and all name the shard");
 is($node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM insta5.photos'), 0,
-	'... in the table, too');
+	"none of $new->{count} new IDs comes twice, in the table, too");
 
 ($clients, $said) = adopt(
 	q{* FROM instaid_adopt.adopt_column('insta5.users', 'id')},
@@ -115,7 +115,7 @@ is($node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM insta
 	'SELECT insta5.add_user();',
 	'INSERT INTO insta5.posts SELECT max(id) FROM insta5.users RETURNING user_id;');
 like($said, qr/insta5\.posts\.user_id \(\d+ (bytes|kB)\), insta5\.users\.id \(\d+ (bytes|kB)\)/,
-	'... with a NOTICE of the tables and their sizes');
+	"none of $new->{count} new IDs comes twice, with a NOTICE of the tables and their sizes");
 my ($last_serial) = $node->safe_psql('postgres',
 	'SELECT max(id) FROM insta5.users WHERE id < 4294967296');
 @files = received($clients, sub { $_[0] > $last_serial });
@@ -127,7 +127,8 @@ $new = Clients::summary(@files[ 0 .. 2 ]);
 is($new->{duplicates}, 0, "none of $new->{count} new IDs comes twice");
 is($node->safe_psql('postgres', qq{
 	SELECT count(*) FROM insta5.users WHERE id > $last_serial
-		AND instaid.extract_shard_id(id) <> 5}), 0, '... and all name the shard');
+		AND instaid.extract_shard_id(id) <> 5}), 0,
+		"none of $new->{count} new IDs comes twice, and all name the shard");
 my $received = grep { /\d/ } map { split /^/, slurp_file($_) } ($clients->files)[ 0 .. 2 ];
 # a client may not have received the ID of the last row that it inserted
 cmp_ok($node->safe_psql('postgres', 'SELECT count(*) FROM insta5.users') - 1, '>=', $received,
@@ -163,8 +164,9 @@ for my $i (0 .. $#files)
 	}
 	ok($old_ones > 0 && $new_ones > 0,
 		"client $i: $old_ones IDs of shard 5, then $new_ones of 4097");
-	is($wrong, 0, '... and no other');
-	ok(Clients::in_order($files[$i]), '... in order');
+	is($wrong, 0, "client $i: $old_ones IDs of shard 5, then $new_ones of 4097, and no other");
+	ok(Clients::in_order($files[$i]),
+		"client $i: $old_ones IDs of shard 5, then $new_ones of 4097, in order");
 }
 is(Clients::summary(@files[ 0 .. $#files - 1 ])->{duplicates}, 0, 'no ID comes twice');
 

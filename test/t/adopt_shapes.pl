@@ -1,13 +1,13 @@
-# A quarter of the shapes of the published function's copies in test/copies.sql, in both editions:
-# adopted by their owner with the number and the epoch that their IDs have, or refused with a
-# reason of its own and a cure that is run as audit() prints it.  Where others may create objects
-# in public, what names no schema is refused, until the REVOKE of the HINT has been run.  Writers
-# go on meanwhile, and what another role has planted does not run.  Each shape is a database, and
-# pg_regress has one.
+# A quarter of the shapes of the published function's copies in test/copies.sql, each in one
+# edition: adopted by their owner with the number and the epoch that their IDs have, or refused
+# with a reason of its own and a cure that is run as audit() prints it.  Where others may create
+# objects in public, what names no schema is refused, until the REVOKE of the HINT has been run.
+# Writers go on meanwhile, and what another role has planted does not run.  Each shape is a
+# database, and pg_regress has one.
 #
 # INSTAID_TEST_COPIES is a pattern that chooses shapes by their names, instead of a quarter.
 #
-# FULL=1 adds the other shapes, all with public open and as objects of a superuser, and writers
+# FULL=1 adds the other shapes, the other edition, public open, objects of a superuser, and writers
 # not in: version assert
 
 use strict;
@@ -400,19 +400,23 @@ for my $shape (@shapes)
 	$expected{ $shape->{name} } = join ' or ', grep { defined $shape->{$_} } 'adopted', 'refused';
 }
 # Each fourth shape is a quarter, which has shapes of each kind, since like ones stand together.
+# The editions take turns.
 my $pattern = $ENV{INSTAID_TEST_COPIES};
-my @chosen  = @shapes[
-  grep { $pattern ? $shapes[$_]{name} =~ /$pattern/ : $ENV{FULL} || $_ % 4 == 0 } 0 .. $#shapes ];
+my %chosen = map {
+	my $turn = $_;
+	$turn => [ @shapes[ grep { $pattern ? $shapes[$_]{name} =~ /$pattern/
+			: $ENV{FULL} || $_ % 8 == $turn } 0 .. $#shapes ] ]
+} 0, 4;
 # what is adopted although public is open: names have their schemas
 my %when_open = (public_unqualified => 'adopted after REVOKE', published => 'adopted',
 	search_path_public => 'adopted after REVOKE', sql_language => 'adopted after REVOKE',
 	layout_16 => 'refused after REVOKE');
 my @open = grep { $ENV{FULL} || $when_open{ $_->{name} } }
-  $pattern || $ENV{FULL} ? @chosen : @shapes;
+  $pattern || $ENV{FULL} ? @{ $chosen{0} } : @shapes;
 
-my @ways = ([ [ \@chosen, 'c', 'dba', 0 ], [ \@chosen, 's', 'dba', 0 ] ],
+my @ways = ([ [ $chosen{0}, 'c', 'dba', 0 ], [ $chosen{4}, 's', 'dba', 0 ] ],
 	[ [ \@open, 'c', 'dba', 1 ], [ \@open, 's', 'dba', 1 ] ]);
-push @ways, [ [ \@chosen, 'c', $superuser, 0 ] ] if $ENV{FULL};
+push @ways, [ [ $chosen{0}, 'c', $superuser, 0 ] ] if $ENV{FULL};
 for my $ways (@ways)
 {
 	my $began = time;
@@ -495,20 +499,25 @@ for my $writer (@writers)
 	$writer->{pgbench}->finish;
 	next if !defined $adopted_at;
 	unlike($writer->{out}, qr/^number of failed transactions: [1-9]/m,
-		'... and no transaction fails');
-	unlike($writer->{out}, qr/aborted|error/i, '... and no client ends');
+		"$writer->{name}: adopted while 8 clients insert, and no transaction fails");
+	unlike($writer->{out}, qr/aborted|error/i,
+		"$writer->{name}: adopted while 8 clients insert, and no client ends");
 	my ($rows, $new, $different) = split /\|/, $node->safe_psql($writer->{database}, qq{
 		SELECT count(*), count(*) FILTER (WHERE id > $adopted_at),
 			count(DISTINCT id) FILTER (WHERE id > $adopted_at) FROM ($writer->{ids}) AS t});
-	cmp_ok($new, '>', 0, "... and they go on: $new of $rows rows");
-	is($different, $new, '... and no new ID comes twice, in any of the tables');
+	cmp_ok($new, '>', 0,
+		"$writer->{name}: adopted while 8 clients insert, and they go on: $new of $rows rows");
+	is($different, $new,
+		"$writer->{name}: adopted while 8 clients insert, and no new ID comes twice, in any of"
+		  . " the tables");
 	is($node->safe_psql($writer->{database}, join ' UNION ALL ', map {
 		"SELECT count(*) - count(DISTINCT id) FROM $_" } @{ $writer->{tables} }),
-		join("\n", map { 0 } @{ $writer->{tables} }), '... and no row has the ID of another');
+		join("\n", map { 0 } @{ $writer->{tables} }),
+		"$writer->{name}: adopted while 8 clients insert, and no row has the ID of another");
 	my $processed = 0;
 	$processed += $1
 	  while $writer->{out} =~ /^number of transactions actually processed: (\d+)/mg;
-	is($rows, $processed, '... and no row is lost');
+	is($rows, $processed, "$writer->{name}: adopted while 8 clients insert, and no row is lost");
 }
 $node->safe_psql('postgres', "DROP DATABASE $_->{database} WITH (FORCE)") for @writers;
 
@@ -573,18 +582,19 @@ sub attack
 		"CALL instaid_adopt.adopt_shards();", "$audit\n");
 	my $reason = $called->[1] // '';
 	is($node->safe_psql($database, $ran), 'f', "$name: no foreign code runs");
-	is($node->safe_psql($database, $shards), $is{rest} // '', '... and it is not adopted');
-	like($reason, $is{refused}, '... with a reason of its own');
+	is($node->safe_psql($database, $shards), $is{rest} // '',
+		"$name: no foreign code runs, and it is not adopted");
+	like($reason, $is{refused}, "$name: no foreign code runs, with a reason of its own");
 	if ($is{adopted})
 	{
 		my @cures = map { statements($_) } $reason =~ /^HINT: +(.*)/mg;
 		is("@cures", $is{revoked} ? '' : 'REVOKE CREATE ON SCHEMA public FROM PUBLIC;',
-			'... and the cure is a REVOKE, unless that was run');
+			"$name: no foreign code runs, and the cure is a REVOKE, unless that was run");
 		run_as('dba', $database, "@cures");
 		$node->safe_psql($database, 'DROP OWNED BY mallory CASCADE');
 		(undef, $called) = run_as('dba', $database, 'CALL instaid_adopt.adopt_shards()');
 		is($node->safe_psql($database, $shards), $is{adopted},
-			'... and it is adopted when nothing of mallory is there')
+			"$name: no foreign code runs, and it is adopted when nothing of mallory is there")
 		  or diag("@$called");
 	}
 	$is{then}->($database, $out->[2], $name) if $is{then};
@@ -629,10 +639,11 @@ for my $edition ('c', 's')
 			my @cures = map { statements($_->[4]) } findings($findings);
 			my ($out, $said) = run_as('dba', $database, join "\n", @cures);
 			is("@$said" =~ /ERROR/ ? "@$said" : scalar @cures ? '' : 'no cure', '',
-				'... and its cure can be run');
+				"$name: no foreign code runs, and its cure can be run");
 			(undef, $said) = run_as($superuser, $database, 'INSERT INTO users (n) VALUES (2)');
-			is("@$said", '', '... and rows be inserted');
-			is($node->safe_psql($database, $ran), 'f', '... which runs no foreign code');
+			is("@$said", '', "$name: no foreign code runs, and rows be inserted");
+			is($node->safe_psql($database, $ran), 'f',
+				"$name: no foreign code runs, which runs no foreign code");
 		});
 
 	# what the text names belongs to mallory
@@ -705,7 +716,7 @@ for my $edition ('c', 's')
 				JOIN pg_namespace AS n ON n.oid = pronamespace
 				WHERE proname = 'next_id' AND pronargs = 0 AND prosrc ~ 'nextval'
 					AND n.nspname !~ '^instaid'}), scalar(keys %does) - @made,
-				'... and those functions are as they were');
+				"functions that fail, or set something, are as they were");
 		});
 
 	# nothing of mallory's is called, whoever calls

@@ -46,7 +46,7 @@ my $printed = `cd $directory && { sh -ec '$demo' ; } 2>&1`;
 is($?, 0, 'make demo as README has it') or diag($printed);
 note('make demo took ' . (time - $started) . ' s');
 like(slurp_file("$directory/installed"), qr/^update\n.*install -y git make/,
-	'... after the packages that an empty Debian lacks');
+	'make demo as README has it, after the packages that an empty Debian lacks');
 
 # README's tables have the rows that it prints; only the first numbers differ
 my $readme = slurp_file('README.md');
@@ -54,11 +54,14 @@ my ($published) = $printed =~ /^ published function \|\s*(\d+) \|/m or die $prin
 my @instaid = $printed =~ /^ instaid, insta\d +\|\s*(\d+) \|\s*(\d+)/mg;
 is("@instaid", "$published 0 $published 0", 'the demonstration: no duplicate');
 my ($thousands) = $readme =~ /16 clients insert ([\d,]+) rows/;
-is($thousands =~ tr/,//dr, $published, '... of as many rows as README says');
-like($printed, qr/^ naive +\| +\d+ \| +[1-9]\d* \|/m, '... a naive reader misses rows');
-like($printed, qr/^ settled +\| +\d+ \| +0 \|/m, '... and one by settled_id() none');
+is($thousands =~ tr/,//dr, $published,
+	'the demonstration: no duplicate, of as many rows as README says');
+like($printed, qr/^ naive +\| +\d+ \| +[1-9]\d* \|/m,
+	'the demonstration: no duplicate: a naive reader misses rows');
+like($printed, qr/^ settled +\| +\d+ \| +0 \|/m,
+	'the demonstration: no duplicate, and one by settled_id() none');
 like($readme, qr/^\| instaid, shard \d \| 0 \|(?:.*\n)+\| the same, up to .* \| 0 \|$/m,
-	'... which README shows');
+	'the demonstration: no duplicate, which README shows');
 
 $printed = do
 {
@@ -66,6 +69,7 @@ $printed = do
 	`cd $directory/instaid && { $test } 2>&1`;
 };
 is($?, 0, 'make test as README has it') or diag($printed);
-like($printed, qr/^[1-9]\d* passed, 0 failed$/m, '... which says what has passed');
+like($printed, qr/^[1-9]\d* passed, 0 failed$/m,
+	'make test as README has it, which says what has passed');
 
 done_testing();

@@ -231,13 +231,14 @@ for my $edition ('extension', 'SQL edition')
 		ok(IPC::Run::run([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d',
 			$main->connstr($older), @as, '-o', '/dev/null', '-f', $file ], '>&', \$shown),
 			"$edition: the $time run in the older state goes to the end");
-		my @told = $shown =~ /WARNING:  (.*)/g;
-		is("@told", 'position of sequence gone.table_id_seq not restored: it does not exist',
-			'... and names what is missing');
+		my @told = $shown =~ /(?:WARNING|HINT):  (.*)/g;
+		is("@told", 'position of sequence gone.table_id_seq not restored: it does not exist'
+			  . ' If it has another name here, repeat the call with that name.',
+			"$edition: restoring names what is missing");
 		is($main->safe_psql($older, q{
 			SELECT string_agg(schema_name, ' ' ORDER BY schema_name COLLATE "C") FROM instaid.shards
 			WHERE frozen}, extra_params => \@as), 'back insta6 insta7 low',
-			'... and what is frozen in one of them is frozen');
+			"$edition: what is frozen in one of them is frozen");
 	}
 	is($main->safe_psql($older, qq{
 		SET client_min_messages = error;
@@ -249,7 +250,8 @@ for my $edition ('extension', 'SQL edition')
 		SELECT unused.next_id() < instaid.min_id(now() + interval '1 min')}, extra_params => \@as),
 		"t|t\n|\nt|t\nt\nt", "$edition: IDs go on above the newer state");
 	is($main->safe_psql($older, "INSERT INTO photos DEFAULT VALUES RETURNING id > $lone"), 't',
-		'... and those of a sequence that no shard has') if $lone;
+		"$edition: IDs go on above the newer state, and those of a sequence that no shard"
+		  . " has") if $lone;
 	# what another transaction renames is named, and not left out; what one waits to alter is read
 	my $altering = Clients::session($main, $newer);
 	$altering->('BEGIN; ALTER SEQUENCE insta5.table_id_seq RENAME TO other;
@@ -264,8 +266,12 @@ for my $edition ('extension', 'SQL edition')
 	my @altered = ('insta5.table_id_seq', 'insta6.table_id_seq');
 	is_deeply([ sort $err =~ /WARNING:  the position of sequence (\S+) is left out/g ],
 		\@altered, "$edition: a position that cannot be read is told");
+	is(Clients::hints($err), join("\n",
+			('Correct that, and call dump_positions() again, as a superuser.') x 2),
+		"$edition: dump_positions() says what to do about a position that it leaves out");
 	is_deeply([ sort $out =~ /restore_position\('(\S+)', NULL\)/g ], \@altered,
-		'... and the file says so, too');
+		"$edition: dump_positions() says what to do about a position that it leaves out, and the"
+		  . " file says so, too");
 	$altering->('ROLLBACK');
 	$waiting->finish;
 	# nor is what others lock for a moment, between two looks
@@ -300,18 +306,20 @@ for my $edition ('extension', 'SQL edition')
 		'-o', '/dev/null', '-f', $file ], '>&', \$shown),
 		"$edition: a run while sequences are locked goes to the end");
 	is(join(' ', sort $shown =~ /position of sequence (\S+) not restored: .* lock timeout/g),
-		'back.table_id_seq insta5.table_id_seq insta6.table_id_seq', '... and names them');
+		'back.table_id_seq insta5.table_id_seq insta6.table_id_seq', "$edition: a run while"
+			  . " sequences are locked goes to the end, and names them");
 	(undef, undef, $err) = $main->psql($older, q{SELECT instaid.restore_position(
 		'insta5.table_id_seq', 5, instaid.default_epoch(), 'insta5', true)}, extra_params => \@as);
-	like($err,
-		qr/WARNING:  position of sequence insta5\.table_id_seq not restored: .* lock timeout/,
-		'... also one of a frozen shard');
+	like($err, qr/WARNING:  position of sequence insta5\.table_id_seq not restored: .* lock timeout
+DETAIL:  .*\nHINT:  Correct the cause, and repeat the call\.$/m,
+		"$edition: a run while sequences are locked goes to the end, also one of a frozen shard");
 	$locking->('ROLLBACK');
 	# nor is a schema that the role may not use an error
 	(undef, undef, $err) = $main->psql($newer, q{SET ROLE pg_monitor;
 		SELECT instaid.restore_position('insta5.table_id_seq', 5, instaid.default_epoch())});
 	like($err, qr/WARNING:  position of sequence insta5\.table_id_seq not restored: permission/,
-		'... and a position that the role cannot set');
+		"$edition: a run while sequences are locked goes to the end, and a position that the"
+		  . " role cannot set");
 }
 
 $main->stop;

@@ -60,26 +60,28 @@ is($main->safe_psql('postgres', q{
 	FROM light.likes JOIN copied USING (id, photo_id)}),
 	'3000|3000', 'instaid.id is copied in binary, and has the format of bigint');
 dump_of('postgres', 'pg_dump of a database', '-Fc');
-restore('restored', '... is restored');
+restore('restored', 'instaid.id is copied in binary, and has the format of bigint: is restored');
 goes_on('pg_restore', $main, 'restored', %last);
 is($main->safe_psql('restored', q{
 	INSERT INTO light.likes DEFAULT VALUES;
 	SELECT bool_and(jsonb_typeof(to_jsonb(l)->'id') = 'string'), count(*)
 	FROM light.likes AS l JOIN light.photos AS p ON p.id = l.photo_id}),
-	't|3000', '... and with its tables of the type');
+	't|3000', 'instaid.id is copied in binary, and has the format of bigint, and with its tables'
+		  . ' of the type');
 # a role without rights on the shard may decode there
 is($main->safe_psql('restored', q{
 	CREATE ROLE reader;
 	SET ROLE reader;
 	SELECT shard_id FROM instaid.decode(4001511883701836730)}),
-	'854', '... and with the rights of PUBLIC');
+	'854', 'instaid.id is copied in binary, and has the format of bigint, and with the rights of'
+		  . ' PUBLIC');
 
 ### One shard, into another database that has the extension
 
 dump_of('postgres', 'pg_dump -n', '-n', '"another name"');
 $main->safe_psql('postgres', 'CREATE DATABASE moved');
 $main->safe_psql('moved', 'CREATE EXTENSION instaid');
-restore('moved', '... is restored');
+restore('moved', '"another name": is restored');
 $main->safe_psql('moved', 'ALTER SCHEMA "another name" RENAME TO renamed');
 goes_on('pg_dump -n', $main, 'moved', renamed => $last{'"another name"'});
 is($main->safe_psql('moved', q{
@@ -141,8 +143,9 @@ for my $format ('plain', 'custom')
 {
 	dump_of('postgres', "types made of instaid.id: pg_dump, $format", '-F', $format);
 	$main->safe_psql('postgres', "CREATE DATABASE types_$format");
-	restore("types_$format", '... is restored');
-	is(uses($main, "types_$format"), $uses, '... as it was');
+	restore("types_$format", 'pg_dump -n: the restored schema is the same shard: is restored');
+	is(uses($main,
+		"types_$format"), $uses, 'pg_dump -n: the restored schema is the same shard, as it was');
 }
 
 ### Functions of shards, whatever ALTER FUNCTION has made of them
@@ -175,7 +178,7 @@ my @dumps = map {
 	# dependencies can change the order
 	join "\n", sort grep { !/^\\/ } split /\n/, slurp_file($dump);
 } 'functions', 'functions_restored';
-is($dumps[1], $dumps[0], '... as they were');
+is($dumps[1], $dumps[0], "pg_dump of $_, as they were");
 
 ### A database where backslashes are escapes, and whose dump says so; PostgreSQL 19 refuses that
 
@@ -191,12 +194,12 @@ for my $format ('sql', 'custom')
 {
 	dump_of('escapes', "pg_dump of a database where backslashes are escapes: $format",
 		$format eq 'custom' ? '-Fc' : '-Fp');
-	restore("escapes_$format", '... is restored');
+	restore("escapes_$format", "pg_dump of $_: is restored");
 	is($main->safe_psql("escapes_$format", q{
 		INSERT INTO "back\\slash".photos DEFAULT VALUES;
 		SELECT count(*) FROM "back\\slash".photos;
 		SELECT schema_name, shard_id FROM instaid.shards; SELECT count(*) FROM instaid.audit()}),
-		'2' . "\nback\\slash|5\n0", '... and goes on');
+		'2' . "\nback\\slash|5\n0", "pg_dump of $_, and goes on");
 }
 
 ### The rights of the role that installed the extension, and what it granted
@@ -244,10 +247,10 @@ for my $installer (@installers)
 		dump_of("by_$role", "installed by $role: pg_dump $when it leaves", '-Fc');
 		$main->safe_psql('postgres',
 			'CREATE DATABASE copy' . ($owns_database && $when eq 'before' ? " OWNER $role" : ''));
-		restore('copy', '... pg_restore -e');
+		restore('copy', "pg_dump of $_: pg_restore -e");
 		is($main->safe_psql('copy', q{
 			SELECT has_sequence_privilege('app', 'instaid.node_id_seq', 'USAGE')}), 't',
-			'... with what it granted') if $when eq 'before';
+			"pg_dump of $_, with what it granted") if $when eq 'before';
 		$main->safe_psql('postgres', 'DROP DATABASE copy');
 		leave($main, $role) if $when eq 'before';
 	}

@@ -60,7 +60,8 @@ $node->poll_query_until('at_once', q{
 	SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'});
 $first->('COMMIT');
 $second->finish;
-like($said, qr/ERROR:  another session has just created schema instaid\n.*\nHINT:  Run this file/,
+like($said, qr/ERROR:  another session has just created schema instaid\n.*
+HINT:  Run this file again: it updates what is there\.$/m,
 	'the edition is installed by two sessions at once: one is told to run it again');
 
 ### All files by one command, which leaves nothing in the session of a pooler
@@ -70,27 +71,30 @@ my $all = "\\i sql-edition/all.sql\n";
 my $shown = q{SHOW search_path; SELECT current_setting('instaid_files.known')};
 is(run_as('dba', 'session', qq{$all $shown}), '"$user", public',
 	'all.sql leaves the search path as it was');
-is(run_as('dba', 'session', qq{$all $shown}), '"$user", public', '... a second time');
+is(run_as('dba', 'session', qq{$all $shown}), '"$user", public',
+	'all.sql leaves the search path as it was: a second time');
 for my $value ('on', 'off')
 {
 	is(run_as('dba', 'session', "\\set ON_ERROR_STOP $value\n$all\\echo :ON_ERROR_STOP\n"),
-		$value, "... and ON_ERROR_STOP as it was, $value");
+		$value, "all.sql leaves the search path as it was, and ON_ERROR_STOP as it was, $value");
 }
 my $failed = run_as('dba', database('aborted'),
 	qq{CREATE SCHEMA instaid;\n$script SHOW search_path});
-like($failed, qr/^ERROR:  schema "instaid" already exists/m, '... and ends at an error');
-like($failed, qr/^"\$user", public/m, '... which leaves no search path, either');
+like($failed, qr/^ERROR:  schema "instaid" already exists/m,
+	'a script that fails ends at the error');
+like($failed, qr/^"\$user", public/m, 'an error leaves the search path as it was');
 like(run_as('dba', 'aborted', $all), qr/\AERROR:  schema "instaid" already exists\n.*\n.*\z/,
 	'all.sql ends at the first error');
 is($node->safe_psql('aborted', q{SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid'}),
-	'instaid', '... with nothing done');
+	'instaid', 'all.sql ends at the first error, with nothing done');
 
 ### One text, for tools that have a transaction of their own
 
 $node->command_ok([ 'make', '-s', 'sql-edition' ], 'make sql-edition');
 my $one = slurp_file("dist/sql-edition/instaid-$version.sql");
 unlike($one, qr/^(\\|(BEGIN|COMMIT|ROLLBACK);)/m,
-	'... writes a text without commands of psql, and without an end of the transaction');
+	'make sql-edition: writes a text without commands of psql, and without an end of the'
+	  . ' transaction');
 my $objects = q{
 	SELECT pg_describe_object(d.classid, d.objid, 0), p.proacl, c.relacl,
 		obj_description(d.objid, d.classid::regclass::name), o.text
@@ -108,60 +112,70 @@ is(run_as('dba', 'one', "SET search_path = app; BEGIN; CREATE SCHEMA app; $one
 	SHOW search_path; SELECT instaid.create_shard('insta5', 5); CREATE TABLE photos (id bigint
 		PRIMARY KEY DEFAULT insta5.next_id()); INSERT INTO photos SELECT; COMMIT; SHOW search_path;
 	SELECT instaid.extract_shard_id(id) FROM app.photos"), "app\n\napp\n5",
-	'... and one that goes on finds the names that it found before');
+	'a transaction that goes on finds the names that it found before');
 is($node->safe_psql('one', $objects), $node->safe_psql('session', $objects),
-	'... with the same objects as by all.sql');
+	'one text makes the same objects as all.sql');
 # \gexec sends the whole text as one query
 my $query = sub { return 'SELECT $_one_$' . $_[0] . '$_one_$ \gexec' . "\n" };
 is(run_as('dba', database('query'), $query->("$one SELECT 1/0"))
 	. run_as('dba', 'query', q{SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid'}),
 	'ERROR:  division by zero', 'one query with an error in its end leaves nothing');
 is(run_as('dba', 'query', $query->($one) . 'SHOW search_path'), '"$user", public',
-	'... and without one, it installs all');
-is(run_as('dba', 'query', $query->($one) x 2), '', '... and updates what is there');
+	'one query without an error installs all');
+is(run_as('dba', 'query', $query->($one) x 2), '', 'one query updates what is there');
 is($node->safe_psql('query', $objects), $node->safe_psql('session', $objects),
-	'... with the same objects');
+	'one query makes the same objects');
 like(run_as('dba', database('statements'), "\\set ON_ERROR_STOP on\n$one"),
-	qr/\AERROR:  the SQL edition must be installed in one transaction\n.*\nHINT:  .*psql -1 -f/,
+	qr/\AERROR:  the SQL edition must be installed in one transaction
+.*\nHINT:  Send all statements as one string, or run their file by psql -1 -f\.$/m,
 	'each statement in a transaction of its own is refused');
 is($node->safe_psql('statements', q{SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid'}),
-	'', '... with nothing done');
+	'', 'each statement in a transaction of its own is refused, with nothing done');
 
 ### Adopting, which is a file and a schema of its own
 
 my $adopting = "\\i sql-edition/adopting.sql\n";
 my $adopts = q{CALL instaid_adopt.adopt_shards()};
 database('adopting');
-like(run_as('dba', 'adopting', $adopting),
-	qr/\AERROR:  role dba has not installed the SQL edition of instaid \Q$version\E\n/,
+my $needs = run_as('dba', 'adopting', $adopting);
+like($needs, qr/\AERROR:  role dba has not installed the SQL edition of instaid \Q$version\E\n/,
 	'adopting.sql needs the SQL edition');
+is(Clients::hints($needs), 'Run sql-edition/all.sql of this version first. With the extension'
+	  . ' instaid: CREATE EXTENSION instaid_adopt;', 'adopting.sql says what to run first');
 run_as('dba', 'adopting', $script);
 like(run_as('mallory', 'adopting', $adopting), qr/\AERROR:  role mallory has not installed/,
-	'... and its owner');
-is(run_as('dba', 'adopting', $adopting . $shown), '"$user", public', '... who installs it');
+	'adopting.sql needs the owner of the SQL edition');
+is(run_as('dba', 'adopting', $adopting . $shown), '"$user", public',
+	'the owner of the SQL edition installs adopting.sql');
 is(run_as('dba', 'adopting', $adopts), q{NOTICE:  no schema LIKE '%' can be adopted},
-	'... to use it');
-like(run_as('dba', 'adopting', $adopting), qr/\AERROR:  schema "instaid_adopt" already exists\n/,
-	'... once');
+	'the owner of the SQL edition adopts');
+is(run_as('dba', 'adopting', $adopting), qq{ERROR:  schema "instaid_adopt" already exists\n}
+	  . 'HINT:  Run nothing in it. Rename it, or DROP SCHEMA instaid_adopt CASCADE; and run this'
+	  . ' file again.', 'adopting.sql can be installed once');
 my $adopting_objects = $node->safe_psql('adopting', $objects);
 run_as('dba', 'adopting', "COMMENT ON SCHEMA instaid_sql IS 'instaid $later, SQL edition'");
 for my $call ($adopts, map { "SELECT instaid_adopt.$_" } q{adopt_shard('x')},
 	q{replace_copy('now()')}, q{adopt_column('pg_class', 'oid')})
 {
-	like(run_as('dba', 'adopting', $call),
-		qr/\AERROR:  this instaid_adopt works only with instaid \Q$version\E, SQL edition\n/,
+	is(run_as('dba', 'adopting', $call),
+		"ERROR:  this instaid_adopt works only with instaid $version, SQL edition\n"
+		  . 'HINT:  DROP SCHEMA instaid_adopt CASCADE; It holds nothing. Then run'
+		  . ' sql-edition/adopting.sql of the version of instaid.',
 		"another version of instaid is refused: $call");
 }
 like(run_as('dba', 'adopting', "DROP SCHEMA instaid_adopt CASCADE; $adopting"),
 	qr/ERROR:  role dba has not installed.*\nDETAIL:  Its version is \Q$later\E\./,
-	'... and so is a file of another version');
+	"another version of instaid is refused, and so is a file of another version");
 my $one_to_adopt = slurp_file("dist/sql-edition/instaid_adopt-$version.sql");
 unlike($one_to_adopt, qr/^(\\|(BEGIN|COMMIT|ROLLBACK);)/m, 'one text, without commands of psql');
-is(run_as('dba', 'query', $query->($one_to_adopt)), '', '... which can be one query');
-is($node->safe_psql('query', $objects), $adopting_objects, '... with the same objects');
+is(run_as('dba', 'query', $query->($one_to_adopt)), '',
+	'one text, without commands of psql, which can be one query');
+is($node->safe_psql('query', $objects), $adopting_objects,
+	'one text, without commands of psql, with the same objects');
 like(run_as('dba', 'one', "\\set ON_ERROR_STOP on\n$one_to_adopt"),
-	qr/\AERROR:  adopting must be installed in one transaction\n/,
-	'... and must be one transaction');
+	qr/\AERROR:  adopting must be installed in one transaction
+.*\nHINT:  Send all statements as one string, or run their file by psql -1 -f\.$/m,
+	'one text, without commands of psql, and must be one transaction');
 
 ### What is there already
 
@@ -169,24 +183,26 @@ my $there;
 for my $case (
 	# what is done before, the role that installs, the error, its DETAIL and HINT
 	[ q{CREATE SCHEMA instaid}, 'mallory', 'schema "instaid" already exists',
-		'is no part of a complete instaid', 'Run nothing in it' ],
+		'is no part of a complete instaid',
+		'Run nothing in it. Rename or drop it, and run this file again.' ],
 	[ q{CREATE SCHEMA instaid_sql}, 'dba', 'schema "instaid_sql" already exists',
-		'belongs to role mallory' ],
+		'belongs to role mallory',
+		'Run nothing in it. Rename or drop it, and run this file again.' ],
 	[ $script, 'other', 'schema "instaid" already exists',
 		"belongs to role dba, and the SQL edition of instaid \Q$version\E is there",
-		'SET ROLE dba' ],
+		'To update it: SET ROLE dba;' ],
 	[ "$script ALTER SCHEMA instaid RENAME TO instaid_sql_edition", 'dba',
 		'schema "instaid_sql" already exists', 'is no part of a complete instaid',
-		'Rename or drop it' ],
+		'Run nothing in it. Rename or drop it, and run this file again.' ],
 	[ $script =~ s/'\Q$version\E'/'$later'/gr, 'dba',
 		"the SQL edition of instaid \Q$later\E is installed",
-		"This file has version \Q$version\E", 'Run the files of that version' ])
+		"This file has version \Q$version\E", 'Run the files of that version, or of a later one.' ])
 {
-	my ($before, $role, $error, $detail, $hint) = (@$case, '', '');
+	my ($before, $role, $error, $detail, $hint) = @$case;
 	my $name = database('there' . ++$there);
 	run_as($before =~ /^CREATE/ ? 'mallory' : 'dba', $name, $before);
 	like(run_as($role, $name, $script),
-		qr/\AERROR:  $error\nDETAIL:  .*$detail.*\nHINT:  .*$hint/, "refused: $error");
+		qr/\AERROR:  $error\nDETAIL:  .*$detail.*\nHINT:  \Q$hint\E$/m, "refused: $error");
 }
 # what another role has put there, with a right that an administrator gave
 database('planted');
@@ -202,7 +218,8 @@ is(run_as('dba', 'planted', q{
 	SELECT code, object FROM instaid.audit();
 	SELECT instaid.extract_shard_id(insta5.next_id('insta5.table_id_seq'))}),
 	"\nplanted_function|insta5.next_id()\nschema_right|insta5\n6",
-	'... as renumber_shard() does, and audit() names it');
+	'an update goes on beside what is planted in a shard, as renumber_shard() does, and audit()'
+	  . ' names it');
 # a type that a search_path finds first
 database('typed');
 run_as('mallory', 'typed', q{
@@ -216,7 +233,8 @@ $node->safe_psql('planted', 'GRANT CREATE ON SCHEMA instaid_sql TO mallory');
 run_as('mallory', 'planted', q{CREATE FUNCTION instaid_sql._open(regclass, bigint, text)
 	RETURNS bigint LANGUAGE sql AS 'SELECT 1'});
 like(run_as('dba', 'planted', $script),
-	qr/\AERROR:  function instaid_sql\._open\(.*\) belongs to another role\n.*owner is mallory/,
+	qr/\AERROR:  function instaid_sql\._open\(.*\) belongs to another role\n.*owner is mallory.*
+HINT:  Drop it if it is no part of instaid, and run this file again\.$/m,
 	'an update does not adopt what another role has planted');
 
 ### Update
@@ -270,13 +288,14 @@ is(run_as('dba', 'updated', $next), '', 'an update');
 my $received = $sessions->received;
 sleep(0.05) while $sessions->received < $received + 40 * 5_000 && time < $deadline;
 my $sum = $sessions->stop->findings;
-cmp_ok($sum->{count}, '>', 9_000, "... while clients insert $sum->{count} IDs");
+cmp_ok($sum->{count}, '>', 9_000, "an update, while clients insert $sum->{count} IDs");
 is("$sum->{twice} $sum->{inverted} "
 	  . $sessions->errors(qr/terminating connection|connection to server|server closed/), '0 0 ',
-	'... of which none fails or comes twice');
-is($node->safe_psql('updated', $rights), $before, '... and rights stay');
+	'an update, of which none fails or comes twice');
+is($node->safe_psql('updated', $rights), $before, 'an update, and rights stay');
 is(run_as('other', 'updated', q{SELECT instaid.create_shard('insta9', 9);
-	SELECT instaid.extract_shard_id(insta8.next_id())}), "\n8", '... and shards of other roles');
+	SELECT instaid.extract_shard_id(insta8.next_id())}), "\n8",
+	'an update, and shards of other roles');
 is($node->safe_psql('updated', qq{
 	SELECT string_agg(pronamespace::regnamespace::text, ' ') FROM pg_proc
 	WHERE proname = 'next_id' AND strpos(prosrc, 'as of $later') > 0;
@@ -286,17 +305,17 @@ is($node->safe_psql('updated', qq{
 	INSERT INTO insta5.likes DEFAULT VALUES RETURNING id > 0;
 	SELECT at = instaid.extract_timestamp(id) FROM insta5.uses}),
 	"insta9\nthe time of an ID, to the millisecond, as of $later|what the functions of shards call:"
-	  . " instaid $later, SQL edition\n3\nt\nt", '... and new shards have the new text');
+	  . " instaid $later, SQL edition\n3\nt\nt", 'after an update, new shards have the new text');
 my $texts = q{SELECT string_agg(p.oid::regprocedure || p.prosrc, ',' ORDER BY p.oid)
 	FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname ~ '^inst'};
 my $kept = $node->safe_psql('updated', $texts);
 like(run_as('dba', 'updated', $script),
 	qr/\AERROR:  the SQL edition of instaid \Q$later\E is installed/,
 	'no way back');
-is($node->safe_psql('updated', $texts), $kept, '... even if psql goes on after an error');
+is($node->safe_psql('updated', $texts), $kept, 'no way back, even if psql goes on after an error');
 $before = $node->safe_psql('updated', $rights);
 is(run_as('dba', 'updated', $next), '', 'the same version again');
-is($node->safe_psql('updated', $rights), $before, '... changes no right');
+is($node->safe_psql('updated', $rights), $before, 'the same version again: changes no right');
 
 ### Removing: what drop.sql leaves; install_removing.pl removes shards
 
@@ -313,21 +332,26 @@ run_as('dba', 'removed', q{
 		GENERATED ALWAYS AS (instaid.extract_timestamp(id)) STORED)});
 unlike(run_as('dba', 'removed', $remove), qr/ERROR/, 'shards are removed');
 run_as('dba', 'removed', q{SELECT instaid.create_shard('insta7', 7)});
-like(run_as('dba', 'removed', $drop), qr/^ERROR:  these shards are left: insta7$/m,
+my $has_shards = run_as('dba', 'removed', $drop);
+like($has_shards, qr/^ERROR:  these shards are left: insta7$/m,
 	'the edition stays while it has shards');
+is(Clients::hints($has_shards), 'If they were moved, drop the functions when'
+	  . ' sql-edition/dependants.sql shows nothing that uses them.',
+	'drop.sql says when the functions of shards can be dropped');
 run_as('dba', 'removed', 'DROP SCHEMA insta7 CASCADE');
 like(run_as('dba', 'removed', $using), qr/column at of table insta5\.times\|/,
 	'what uses functions is named');
-like(run_as('dba', 'removed', $drop), qr/^ERROR:.*insta5\.times depends/ms, '... and kept');
+like(run_as('dba', 'removed', $drop), qr/^ERROR:.*insta5\.times depends/ms,
+	'what uses functions is named, and kept');
 run_as('dba', 'removed', 'ALTER TABLE insta5.times DROP at');
-is(run_as('dba', 'removed', $drop), '', '... and then all of the edition goes');
+is(run_as('dba', 'removed', $drop), '', 'all of the edition goes when nothing uses it');
 is(run_as('dba', 'removed', q{
 	INSERT INTO insta5.photos (n) VALUES (3);
 	SELECT count(*), max(id) FILTER (WHERE n = 3) = max(id) FILTER (WHERE n < 3) + 1
 	FROM insta5.photos;
 	SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'insta5.photos'::regclass;
 	SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname ~ '^instaid'}),
-	"3|t\nnextval('insta5.table_id_seq'::regclass)", '... while columns count on');
-is(run_as('dba', 'removed', $script), '', '... and it can be installed again');
+	"3|t\nnextval('insta5.table_id_seq'::regclass)", 'columns count on without the edition');
+is(run_as('dba', 'removed', $script), '', 'the edition can be installed again');
 
 done_testing();

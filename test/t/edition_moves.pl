@@ -94,11 +94,11 @@ while_inserting('from the published function', sub {
 });
 is(as_dba("SELECT count(*) FROM (SELECT FROM insta5.photos GROUP BY id
 	HAVING count(*) > 1 AND max(began) > $step) AS t"),
-	0, '... and no ID of the shard repeats another');
+	0, "no ID of the shard repeats another");
 is(SqlEdition::as_app($node, 'm', q{SELECT nextval('counters.table_id_seq') > 0;
 	SELECT setval('counters.table_id_seq', 1)}), 't 42501', 'roles keep nextval() alone');
 is(as_dba(q{SELECT count(*) FROM instaid.audit() WHERE object = 'counters.table_id_seq'}), 0,
-	'... and audit() finds nothing');
+	'roles keep nextval() alone, and audit() finds nothing');
 as_dba('REVOKE ALL ON SEQUENCE counters.table_id_seq FROM app');
 
 # Other shard IDs, above the old one and below it
@@ -116,13 +116,14 @@ my $sum = while_inserting('renumbered', sub {
 		sleep(0.2);
 	}
 }, @many);
-is($sum->{twice}, 0, '... and no ID came twice');
-is($sum->{inverted}, 0, '... and IDs increase');
+is($sum->{twice}, 0, 'roles keep nextval() alone, and no ID came twice');
+is($sum->{inverted}, 0, 'roles keep nextval() alone, and IDs increase');
 is(as_dba("SELECT string_agg(shard_id::text, ' ' ORDER BY id) FROM (
 		SELECT id, instaid.extract_shard_id(id) AS shard_id,
 			lag(instaid.extract_shard_id(id)) OVER (ORDER BY id) AS before
 		FROM insta5.photos WHERE began > $step) AS s
-	WHERE shard_id IS DISTINCT FROM before"), '5 4096 3 5', '... of one shard after the other');
+	WHERE shard_id IS DISTINCT FROM before"), '5 4096 3 5',
+	'roles keep nextval() alone, of one shard after the other');
 
 # The extension
 as_dba(q{
@@ -159,12 +160,15 @@ $node->safe_psql('m', q{SET ROLE dba; SELECT instaid.create_shard('insta1', 1); 
 	ALTER SEQUENCE insta1.table_id_seq OWNER TO app;
 	CREATE SCHEMA insta2 AUTHORIZATION app; GRANT ALL ON SCHEMA insta2 TO dba;
 	SET ROLE dba; SELECT instaid.create_shard('insta2', 2)});
-like(($node->psql('m', 'CREATE EXTENSION instaid'))[2],
-	qr/"instaid" already exists\n.*role dba.*\nHINT:  .*"To the extension" in sql-edition\.md/,
-	'CREATE EXTENSION tells where to read on');
+like(my $beside = ($node->psql('m', 'CREATE EXTENSION instaid'))[2],
+	qr/"instaid" already exists\n.*role dba.*\n/,
+	'CREATE EXTENSION is refused beside the SQL edition');
+is(Clients::hints($beside), 'If you trust that role, and it is the SQL edition, do as "To the'
+	  . ' extension" in sql-edition.md says. Otherwise run nothing in it. Rename or drop it, and'
+	  . ' create the extension again.', 'CREATE EXTENSION tells where to read on');
 like(($node->psql('m', slurp_file('sql-edition/to_extension.sql')))[2],
 	qr/\A[^\n]*ERROR:  sql-edition\/to_extension\.sql needs the extension instaid/,
-	'... and what moves the shards needs the extension');
+	'to the extension: what moves the shards needs the extension');
 my $move_said;
 $sum = while_inserting('to the extension', sub {
 	$node->psql('m', q{
@@ -181,14 +185,14 @@ $sum = while_inserting('to the extension', sub {
 	  . " insta5.next_ids(2000 + 0 * s::integer) AS i;",
 	"INSERT INTO insta6.photos (n) SELECT generate_series(1, 20);",
 	"INSERT INTO insta6.likes (n) VALUES (1);");
-is($sum->{twice}, 0, '... and no ID came twice');
-is($sum->{inverted}, 0, '... and IDs increase');
+is($sum->{twice}, 0, 'to the extension: no ID came twice');
+is($sum->{inverted}, 0, 'to the extension: IDs increase');
 like($move_said, qr/\A[^\n]*ERROR:[^\n]*\n[^\n]*insta1\..*
 [^\n]*ERROR:  schema insta2 belongs to another role(?!.*ERROR)/s,
-	'... and two errors name shards whose sequence, or schema, belongs to another role');
+	'to the extension: two errors name shards whose sequence, or schema, belongs to another role');
 is($node->safe_psql('m', q{SELECT object FROM instaid.audit()
 	WHERE code = 'sql_edition_shard'; DROP SCHEMA insta1, insta2 CASCADE}), "insta1\ninsta2",
-	'... which are left, and audit() names them');
+	'to the extension: left, and audit() names them');
 my $cure = '-- Move it with sql-edition/to_extension.sql of that edition.';
 is($node->safe_psql('m', q{
 	SELECT object, cure FROM audited WHERE code = 'sql_edition_shard' ORDER BY 1}),
@@ -200,7 +204,7 @@ is($node->safe_psql('m', q{
 	SELECT cure FROM instaid.audit() WHERE object = 'instaid_sql' \gexec
 	SELECT cure FROM instaid.audit() WHERE object = 'instaid_sql'}),
 	'REVOKE CREATE ON SCHEMA instaid_sql FROM app CASCADE;',
-	'... and who could add functions to instaid_sql');
+	'audit() of the extension knows the shards before, and who could add functions to instaid_sql');
 my $functions = q{SELECT string_agg(p.oid::regprocedure || p.prosrc || p.prolang, ',' ORDER BY
 	p.oid) FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
 	WHERE n.nspname ~ '^inst'};
@@ -209,9 +213,10 @@ $node->psql('m', SqlEdition::changed(), on_error_stop => 0, on_error_die => 0);
 is($node->safe_psql('m', $functions), $kept,
 	'the script never replaces functions of the extension, even if psql goes on after an error');
 is($node->safe_psql('m', q{SELECT object FROM audited WHERE code = 'copy'}), '',
-	'... and takes none of their functions for a copy of the published one');
+	'the script beside the extension: and takes none of their functions for a copy of the'
+	  . ' published one');
 is($node->safe_psql('m', q{SELECT object FROM instaid.audit() WHERE code = 'sql_edition_shard'}),
-	'', '... nor what is left of them afterwards for shards');
+	'', 'the script beside the extension: nor what is left of them afterwards for shards');
 is($node->safe_psql('m', q{
 	SELECT string_agg(format('%s %s', d.adrelid::regclass, pg_get_expr(d.adbin, d.adrelid)),
 		', ' ORDER BY d.adrelid)
@@ -234,10 +239,11 @@ is($node->safe_psql('m', $call), "t\nt", 'functions with a parsed body go on');
 my %old = commands();
 is(join(', ', grep { /function/ } sort keys %old),
 	'function insta6.add(integer), function insta7.made()',
-	'... and use the old functions, as the page tells');
+	'functions with a parsed body go on, and use the old functions, as the page tells');
 like(($node->psql('m', $drop))[2], qr/ERROR:  these shards are left: insta5, insta6, insta7
-DETAIL:  .*: insta\d\.sql_edition_next_id\(.*\nHINT:  .*sql-edition\/dependants\.sql/,
-	'... without which nothing is dropped');
+DETAIL:  .*: insta\d\.sql_edition_next_id\(.*
+HINT:  .*sql-edition\/dependants\.sql/,
+	'functions with a parsed body go on, without which nothing is dropped');
 $node->safe_psql('m', join ';', 'SET ROLE dba', @old{ grep { /function/ } keys %old });
 $node->safe_psql('m', q{
 	DROP FUNCTION insta5.sql_edition_next_id, insta5.sql_edition_next_ids,
@@ -277,17 +283,21 @@ is($kept, "10|10|60\nt|{security_invoker=true,security_barrier=off}\ncode|t\ncod
 	'objects of other schemas use the old functions');
 like(($node->psql('m', $drop))[2],
 	qr/ERROR:  cannot drop .*DETAIL:.*view insta6\.today depends on function/s,
-	'... the old schemas are not dropped before these are created again');
+	'objects of other schemas use the old functions: the old schemas are not dropped before'
+	  . ' these are created again');
 $node->safe_psql('m', q{GRANT CREATE ON SCHEMA public TO app; SET ROLE app;
 	CREATE FUNCTION public.concat(text, text) RETURNS text LANGUAGE sql RETURN $1 || ' planted'});
 my %command = commands();
 is(join(', ', sort keys %command), join(', ', 'constraint codes_id_check on table insta6.codes',
 	'default value for column code of table insta6.codes',
 	'default value for column shard of table insta6.codes', 'index insta6.codes_at',
-	'rule _RETURN on view insta6.today'), '... the page names them all');
-unlike("@{[ %command ]}", qr/planted/, '... by no function that another role has planted');
+	'rule _RETURN on view insta6.today'), 'objects of other schemas use the old functions: the'
+		  . ' page names them all');
+unlike("@{[ %command ]}", qr/planted/,
+	'objects of other schemas use the old functions, by no function that another role has planted');
 $node->safe_psql('m', join ';', 'SET ROLE dba', values %command);
-is($node->safe_psql('m', $query), '', '... and none after its commands');
+is($node->safe_psql('m', $query), '',
+	'objects of other schemas use the old functions, and none after its commands');
 $node->safe_psql('m', q{
 	CREATE FUNCTION insta6.uses() RETURNS text LANGUAGE sql
 		RETURN instaid_sql_edition.to_shortcode(7);
@@ -295,21 +305,24 @@ $node->safe_psql('m', q{
 	CREATE POLICY old ON insta6.codes USING (instaid_sql_edition.to_shortcode(id) <> '')});
 my ($odd, $uses, $policy) = split /\n(?=function|policy)/, $node->safe_psql('m', $query);
 is("$odd, $policy", 'constraint odd_check||, policy old on table insta6.codes||',
-	'... but for what has no command');
+	'objects of other schemas use the old functions, but for what has no command');
 $node->safe_psql('m', ($uses =~ s/.*?\|.*?\|//r)
 	. 'DROP DOMAIN insta6.odd; DROP POLICY old ON insta6.codes');
-is($node->safe_psql('m', $drop) . kept(), $kept, '... with which nothing is lost');
+is($node->safe_psql('m', $drop) . kept(), $kept,
+	'objects of other schemas use the old functions, with which nothing is lost');
 is($node->safe_psql('m', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'dba'}), 'f',
-	'... and no code of the owner of the edition has run');
+	'objects of other schemas use the old functions, and no code of the owner of the edition has'
+	  . ' run');
 is($node->safe_psql('m', q{
 	SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid_sql';
 	SELECT count(*) - count(DISTINCT id) FROM insta6.photos;
 	SELECT count(*) FROM instaid.audit() WHERE code ~ 'sql_edition';
 	INSERT INTO insta6.likes (n) VALUES (2) RETURNING instaid.extract_shard_id(id)}), "0\n0\n6",
 	'the old functions can go');
-is($node->safe_psql('m', $call), "t\nt", '... and those with a parsed body go on');
+is($node->safe_psql('m', $call), "t\nt",
+	'the old functions can go, and those with a parsed body go on');
 like(($node->psql('m', 'INSERT INTO insta6.codes VALUES (1)'))[2], qr/codes_id_check/,
-	'... and a check goes on');
+	'the old functions can go, and a check goes on');
 
 # Back
 $node->safe_psql('m', q{
@@ -339,18 +352,20 @@ $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('m') ],
 	'a dump of the extension');
 my $cures = `make -s sql-edition-restore-list DUMP=$dump 2>&1`;
 like($cures, qr/^the sequence of shard insta5 is in schema counters: (ALTER SEQUENCE .*;)/,
-	'... of a shard whose sequence is in another schema is refused');
+	'a dump of the extension, of a shard whose sequence is in another schema is refused');
 $node->safe_psql('m', $cures =~ /: (ALTER SEQUENCE .*;)/);
-$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('m') ], '... with the cure');
+$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('m') ],
+	'a dump of the extension, with the cure');
 $node->safe_psql('postgres', 'CREATE DATABASE back');
 $node->safe_psql('back', SqlEdition::changed());
 my $list = `make -s sql-edition-restore-list DUMP=$dump`;
 append_to_file("$dump.list", $list);
 my $statements = `perl sql-edition/restore_list.pl --sql $dump`;
-unlike($statements, qr/'x'/, '... lists what the extension declares, and nothing planted');
+unlike($statements, qr/'x'/,
+	'a dump of the extension: lists what the extension declares, and nothing planted');
 $node->safe_psql('back', $statements);
 $node->command_ok([ 'pg_restore', '-e', '-L', "$dump.list", '-d', $node->connstr('back'), $dump ],
-	'... is restored without it');
+	'a dump of the extension: is restored without it');
 is($node->safe_psql('back', qq{
 	SELECT count(*) FROM pg_extension WHERE extname = 'instaid';
 	SELECT insta6.next_id() > $last;
@@ -359,9 +374,9 @@ is($node->safe_psql('back', qq{
 	INSERT INTO insta6.notes (photo_id) VALUES (1) RETURNING id;
 	SELECT count(*) FROM instaid.audit() WHERE severity = 'error';
 	SELECT schema_name FROM instaid.shards WHERE frozen}), "0\nt\n6\n10|10\n11\n0\ninsta5",
-	'... with its rows, defaults and generated columns, and its frozen shard');
+	'a dump of the extension, with its rows, defaults and generated columns, and its frozen shard');
 is(SqlEdition::as_app($node, 'back', 'INSERT INTO insta6.photos (n) VALUES (1) RETURNING n'), '1',
-	'... and its rights');
+	'a dump of the extension, and its rights');
 
 $node->stop;
 done_testing();

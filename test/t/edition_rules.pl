@@ -421,9 +421,10 @@ is($node->safe_psql('tle', 'SELECT name, version, script FROM pgtle.kept'),
 	"instaid|$version|\n$extension", 'pg_tle gets the script');
 is(join(' ', map { s/.*\///r } sort glob "$dist/dbdev/instaid/*"),
 	"README.md instaid--$release.sql instaid.control", 'a folder for database.dev');
-is(slurp_file("$dist/dbdev/instaid/instaid--$release.sql"), $extension, '... with the script');
+is(slurp_file("$dist/dbdev/instaid/instaid--$release.sql"), $extension,
+	'a folder for database.dev, with the script');
 like(slurp_file("$dist/dbdev/instaid/instaid.control"), qr/^default_version = '\Q$release\E'$/m,
-	'... and the control file');
+	'a folder for database.dev, and the control file');
 
 $node->safe_psql('template1', q{
 	CREATE ROLE tx SUPERUSER LOGIN; GRANT CREATE ON SCHEMA public TO app; SET ROLE app;

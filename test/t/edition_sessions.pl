@@ -96,7 +96,8 @@ for my $database ('c', 's')
 		"adopt_shards() goes on after what a function raises, in $database");
 	like(($node->psql($database, q{SET statement_timeout = '1 s';
 		CALL instaid_adopt.adopt_shards('sleeping')}))[2], qr/ERROR:  canceling statement/,
-		'... but ends when it is cancelled');
+		"adopt_shards() goes on after what a function raises, in $database, but ends when it is"
+		  . " cancelled");
 	$node->safe_psql($database, q{DROP SCHEMA raising1, raising2, raising3, sleeping CASCADE});
 }
 
@@ -185,25 +186,29 @@ for my $database ('c', 's')
 		is($stderr, '', "adopt_column() of a column with views, in $database, dry_run $dry_run");
 		push @{ $printed{$database} }, $stdout;
 	}
-	is($printed{$database}[1], $printed{$database}[0], '... shows what it does');
+	is($printed{$database}[1], $printed{$database}[0],
+		"adopt_column() of a column with views, in $database: shows what it does");
 	like($printed{$database}[0], qr/\nGRANT \Q$right{$database}\E TO PUBLIC\z/,
-		'... and lets those take IDs who may insert');
-	is($dumps[1], $dumps[0], '... and a dry run does nothing');
+		"adopt_column() of a column with views, in $database, and lets those take IDs who may"
+		  . " insert");
+	is($dumps[1], $dumps[0],
+		"adopt_column() of a column with views, in $database, and a dry run does nothing");
 	my $after = dumped($database);
-	isnt($after, $dumps[0], '... else, the dump differs');
+	isnt($after, $dumps[0],
+		"adopt_column() of a column with views, in $database: else, the dump differs");
 	for ($after, $dumps[0])
 	{
 		s/\b(?:big|small)?int(?:eger)?\b/int/g;
 		s/ DEFAULT w\.next_id\(\)//;
 	}
 	$after =~ s/^GRANT \Q$right{$database}\E TO PUBLIC;\n//m;
-	is($after, $dumps[0], '... by the types only');
+	is($after, $dumps[0], "adopt_column() of a column with views, in $database, by the types only");
 	is($node->safe_psql($database, q{
 		INSERT INTO w.users (name, boss) SELECT 'new', max(id) FROM w.users;
 		INSERT INTO w.posts (user_id) SELECT max(id) FROM w.users;
 		SELECT (SELECT count(*) FROM w.counted), (SELECT count(*) FROM w.plain),
 			(SELECT instaid.extract_shard_id(m) FROM w.z)}, @as_dba), '2|3|95',
-		'... and the views have the rows');
+		"adopt_column() of a column with views, in $database, and the views have the rows");
 	$node->safe_psql($database, q{SET client_min_messages = error; DROP SCHEMA w CASCADE;
 		ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM late}, @as_dba);
 }
@@ -262,7 +267,7 @@ $node->safe_psql('s', q{
 	ALTER SEQUENCE public.other OWNER TO dba});
 is(as_app('SET client_min_messages = error; SELECT count(*) > 0 FROM instaid.shards;'
 	  . ' SELECT count(*) >= 0 FROM instaid.audit()'),
-	't t', '... and sees what is wrong in schemas that it may not use');
+	't t', 'rights on the lock of a shard, and sees what is wrong in schemas that it may not use');
 is(as_app(q{
 	CREATE FUNCTION evil.bad(bigint,
 		bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'as %', current_user;
@@ -293,7 +298,7 @@ is(as_app(q{
 	SELECT instaid.extract_shard_id(insta5.next_id()), instaid.max_id('infinity'),
 		instaid.to_shortcode(1)}),
 	't t 20 2000 5|9223372036854775807|B',
-		'... nor plants an operator, a function or a temporary view');
+		'rights on the lock of a shard, nor plants an operator, a function or a temporary view');
 
 # Settings of the database change nothing.  PostgreSQL 19 refuses the first one.
 $node->safe_psql('postgres', 'CREATE DATABASE x; GRANT CREATE ON DATABASE x TO dba');
@@ -374,7 +379,8 @@ for my $loser ('the transaction', 'the call')
 		INSERT INTO dead.t SELECT 2, dead.next_id();
 		SELECT count(*), count(DISTINCT (n, id)), bool_and(instaid.extract_shard_id(id) = 85)
 		FROM dead.t; TRUNCATE dead.t}) =~ s/\n+/ /gr,
-		$loser eq 'the call' ? 'f 4|4|t' : 't 2|2|t', '... and loses nothing');
+		$loser eq 'the call' ? 'f 4|4|t' : 't 2|2|t',
+		"a deadlock, which $loser finds, and loses nothing");
 }
 $node->safe_psql('s', 'DROP SCHEMA dead CASCADE');
 
@@ -388,7 +394,7 @@ $reader->($read);
 $other->(q{SET client_min_messages = error; DROP SCHEMA gone CASCADE});
 like($reader->($read), qr/^\d+$/, 'a shard that the snapshot shows is dropped');
 is($reader->('SELECT sum(unreadable) FROM instaid.metrics'), '1',
-	'... and instaid.metrics counts it');
+	'a shard that the snapshot shows is dropped, and instaid.metrics counts it');
 $reader->("ROLLBACK; SET statement_timeout = '60s'");
 $other->('BEGIN; ALTER SEQUENCE insta5.table_id_seq RENAME TO other');
 is($reader->(q{SELECT last_id FROM instaid.shards WHERE schema_name = 'insta5'}), '',
@@ -497,7 +503,8 @@ for my $harm ("$moves ALTER VIEW away.id_sequence_lock SET SCHEMA apart",
 		SET ROLE dba; SET client_min_messages = error;
 		SELECT pg_sleep(0.005) \g /dev/null
 		SELECT away.next_id() > 0; SELECT count(*) FROM instaid.audit() WHERE object ~ '^away';
-		DROP SCHEMA away, apart CASCADE}), 't 0', "... which is mended: $cure");
+		DROP SCHEMA away, apart CASCADE}), 't 0',
+		"a sequence and a schema are renamed, which is mended: $cure");
 }
 
 # Sequences are dropped and changed by hand.
@@ -542,7 +549,8 @@ is(outcome(q{
 	SELECT count(*) FROM instaid.audit() WHERE object ~ '^lost';
 	INSERT INTO lost.t DEFAULT VALUES; SELECT count(*) FROM lost.t; DROP SCHEMA lost CASCADE}),
 	"adopt_column('lost.t', 'id'); lost_shard|lost 0 21",
-	'... and one of which DROP SEQUENCE has left the type');
+	'RESTART, freeze_shard() and thaw_shard() repeat no ID, and one of which DROP SEQUENCE has'
+	  . ' left the type');
 
 # A copy of another name, with another sequence
 is(outcome(q{
@@ -570,12 +578,12 @@ $node->safe_psql('s',
 $node->command_ok([ 'pg_dump', '-f', "$dump.whole", '-U', 'dba', $node->connstr('s') ],
 	'a dump by the owner');
 $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-U', 'dba', '-f', "$dump.whole",
-	$node->connstr('whole') ], '... is restored by the owner');
+	$node->connstr('whole') ], 'a dump by the owner: is restored by the owner');
 is($node->safe_psql('whole', "SELECT insta5.next_id() > $before, count(*) FROM insta5.photos"),
-	't|1', '... and goes on above');
+	't|1', 'a dump by the owner, and goes on above');
 is($node->safe_psql('whole',
 	'SELECT a.code FROM instaid.audit() AS a WHERE severity = \'error\''), '',
-	'... without a finding');
+	'a dump by the owner, without a finding');
 $node->safe_psql('postgres', 'CREATE DATABASE trap; GRANT CREATE ON DATABASE trap TO app');
 $node->safe_psql('trap', q{
 	CREATE SCHEMA instaid; GRANT USAGE ON SCHEMA instaid TO dba;
@@ -588,15 +596,17 @@ my %said = map { $_ => ($node->psql($_, $positions, extra_params => [ '-U', 'dba
 	'whole';
 like($said{trap}, qr/\A[^\n]*schema "instaid" is missing, or belongs to another role[^\n]*\z/,
 	'dump_positions() runs no function that another role has planted for the owner');
-is($said{whole}, '', '... and those of its edition');
+is($said{whole}, '',
+	'dump_positions() runs no function that another role has planted for the owner, and those of'
+	  . ' its edition');
 $node->command_ok([ 'pg_dump', '-n', 'insta5', '-f', "$dump.part", '-U', 'dba',
 	$node->connstr('s') ], 'a dump of one shard');
 $node->safe_psql('part', SqlEdition::changed(), extra_params => [ '-U', 'dba' ]);
 $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-U', 'dba', '-f', "$dump.part",
-	$node->connstr('part') ], '... is restored beside the functions');
+	$node->connstr('part') ], 'a dump of one shard: is restored beside the functions');
 is($node->safe_psql('part',
 	"SELECT insta5.next_id() > $before, shard_id, frozen FROM instaid.shards"), 't|5|f',
-	'... and goes on above');
+	'a dump of one shard, and goes on above');
 
 # Default privileges, which some clouds set for whole databases, change no right on what this
 # edition makes, whether they grant rights, or take away those that PUBLIC has by itself.
@@ -648,7 +658,8 @@ for my $database ('fresh', 'hostile', 'taken')
 }
 like($seen{fresh}, qr/^function\|insta5.next_id\(.*\ntype\|.*\nview\|instaid.shards\|PUBLIC/ms,
 	'rights are compared');
-is($seen{$_}, $seen{fresh}, "... and default privileges change none: $_") for 'hostile', 'taken';
+is($seen{$_}, $seen{fresh},
+	"rights are compared, and default privileges change none: $_") for 'hostile', 'taken';
 is(SqlEdition::as_app($node, 'hostile', q{
 	CREATE FUNCTION instaid_sql._open(regclass, bigint, text) RETURNS bigint LANGUAGE sql
 		AS 'SELECT 1::bigint';

@@ -157,9 +157,10 @@ $_->stop for $before, $after;
 my ($old, $all) = ($before->findings, $after->findings($before));
 cmp_ok($all->{count}, '>', $old->{count},
 	"promotion: $old->{count} of $all->{count} IDs before it");
-is("$all->{twice} $all->{inverted}", '0 0', '... no ID came twice, and IDs increase');
+is("$all->{twice} $all->{inverted}", '0 0',
+	"promotion: $old->{count} of $all->{count} IDs before it: no ID came twice, and IDs increase");
 is($standby->safe_psql('m', 'SELECT count(*) - count(DISTINCT id) FROM insta5.photos'), 0,
-	'... and no ID is in two rows');
+	"promotion: $old->{count} of $all->{count} IDs before it, and no ID is in two rows");
 
 $standby->stop;
 done_testing();

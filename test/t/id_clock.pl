@@ -136,7 +136,7 @@ for my $i (0 .. $#steps)
 	my $warning = qr/WARNING:  IDs of sequence \w+\.table_id_seq are (\d+) ms ahead of the clock$/m;
 	my @drifts = $heard[$i] =~ /$warning/g;
 	is(scalar(@drifts), $expected, $name);
-	cmp_ok(abs($_ + 1000 * $offset), '<', 5000, "... with the drift, $_ ms") for @drifts;
+	cmp_ok(abs($_ + 1000 * $offset), '<', 5000, "$name: with the drift, $_ ms") for @drifts;
 }
 
 # The clock is set back while the server is down after a crash: no ID of a committed
@@ -182,7 +182,7 @@ like($past, qr/^t\|\d+$/, 'advance_past() flushes the record of another transact
 my $id = (split /\|/, $past)[1];
 cmp_ok($node->safe_psql('postgres',
 	q{SET client_min_messages = error; SELECT instaid.next_id('s', 0)}), '>', $id,
-	'... so that a crash does not undo it');
+	'advance_past() flushes the record of another transaction, so that a crash does not undo it');
 $node->safe_psql('postgres', q{ALTER SYSTEM RESET wal_writer_delay; SELECT pg_reload_conf()});
 
 # The clock was wrong by ten years.  The statements that bring the shard back are those
@@ -213,7 +213,7 @@ is($node->safe_psql('postgres', q{
 	SELECT drift,
 		instaid.extract_timestamp(instaid._last_id('insta5.likes_id_seq', 5)) <= clock_timestamp()
 		FROM instaid.shards}),
-	'00:00:00|t', '... and brought back');
+	'00:00:00|t', "a shard is $years years ahead, and brought back");
 is($node->safe_psql('postgres', q{SELECT id FROM insta5.photos WHERE n = 0}), $right,
 	'rows from before have kept their IDs');
 is($node->safe_psql('postgres', q{
@@ -225,11 +225,12 @@ is($node->safe_psql('postgres', q{
 	SELECT count(*), bool_and(instaid.extract_timestamp(l.id) <= clock_timestamp()),
 		array_agg(n ORDER BY l.id) = array_agg(n ORDER BY n DESC)
 	FROM insta5.likes AS l JOIN insta5.photos AS p ON p.id = photo_id}),
-	'2001|t|t', '... as do rows of other tables, and references to them');
+	'2001|t|t', 'the other rows have IDs of the present, in the same order, as do rows of other'
+		  . ' tables, and references to them');
 is($node->safe_psql('postgres',
 	q{INSERT INTO insta5.photos (n) VALUES (2002)
 		RETURNING id > (SELECT max(id) FROM insta5.photos)}),
-	't', '... and new IDs are above them');
+	't', 'the other rows have IDs of the present, in the same order, and new IDs are above them');
 
 # The clock was seconds ahead, and reaches wrong IDs soon.  The same statements leave no row above
 # new IDs, in either edition.

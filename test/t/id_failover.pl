@@ -62,7 +62,7 @@ for my $case ([ 'synchronous', 0 ], [ 'synchronous', -3 ], [ 'asynchronous', 0 ]
 	is($standby->safe_psql('postgres', qq{
 		SELECT schema_name, d.shard_id, last_id > 0, drift < interval '2 s' - interval '$offset s'
 		FROM instaid.shards, instaid.decode(last_id) AS d}),
-		'insta5|5|t|t', "$name: ... and shows the shards");
+		'insta5|5|t|t', "$name: shows the shards");
 
 	my $clients = Clients->start($primary, @committed, @received);
 	sleep(0.5 + rand(0.5));
@@ -87,7 +87,7 @@ for my $case ([ 'synchronous', 0 ], [ 'synchronous', -3 ], [ 'asynchronous', 0 ]
 	my $all = Clients::summary(@before, $after->files);
 	is($all->{duplicates}, 0,
 		"$name: none of $old->{count} $of and $new->{count} later IDs comes twice");
-	cmp_ok($new->{first}, '>', $old->{last}, "$name: ... and the later IDs are above the others");
+	cmp_ok($new->{first}, '>', $old->{last}, "$name: the later IDs are above the others");
 
 	$standby->stop;
 	unlike(slurp_file($_->logfile), qr/TRAP:|XX000/, "$name: the server logged no error of its own")
@@ -118,17 +118,20 @@ like($seen->(q{BEGIN; SELECT instaid.next_id('ahead', 0)}),
 	qr/^ERROR:  canceling statement that waits for a synchronous standby$/m,
 	'an ID that is ahead of the clock waits for the standby');
 like($seen->(q{ROLLBACK; BEGIN; SELECT instaid.advance_past('ahead', 1, instaid.default_epoch())}),
-	qr/ERROR: /, '... as does advance_past()');
+	qr/ERROR: /, 'an ID that is ahead of the clock waits for the standby, as does advance_past()');
 like($seen->(q{ROLLBACK; BEGIN; SET LOCAL synchronous_commit = local;
-	SELECT instaid.next_id('ahead', 0)}), qr/^\d+$/, '... but not with synchronous_commit = local');
+	SELECT instaid.next_id('ahead', 0)}), qr/^\d+$/,
+	'an ID that is ahead of the clock waits for the standby, but not with synchronous_commit ='
+	  . ' local');
 like($seen->(q{ROLLBACK; BEGIN; SELECT instaid.next_id('at_clock', 0)}), qr/^\d+$/,
 	'an ID that is not ahead does not wait');
 $seen->('ROLLBACK');
 $alone->stop('immediate');
 unlike(slurp_file($alone->logfile), qr/already committed|WARNING:  canceling/,
-	'... and neither client nor log is told that a transaction has committed');
+	'an ID that is not ahead does not wait, and neither client nor log is told that a'
+	  . ' transaction has committed');
 is(scalar(() = slurp_file($alone->logfile) =~ /ERROR:  canceling statement/g), 2,
-	'... but once, why the call failed');
+	'an ID that is not ahead does not wait, but once, why the call failed');
 
 # To a server without the extension the sequence is an ordinary one.
 my $primary = Clients::server('primary', { allows_streaming => 1 });
@@ -151,8 +154,9 @@ $plain->promote;
 my ($ret, $stdout, $stderr) = $plain->psql('postgres', q{SELECT instaid.next_id('s', 0)});
 like($stderr, qr/could not access file.*instaid/, 'a standby does not have the extension');
 cmp_ok($plain->safe_psql('postgres', q{SELECT nextval('s')}), '>', $last,
-	'... and its sequence goes on above the last ID');
+	'a standby does not have the extension, and its sequence goes on above the last ID');
 $plain->stop;
-unlike(slurp_file($plain->logfile), qr/PANIC|TRAP:|XX000/, '... and it logged no error of its own');
+unlike(slurp_file($plain->logfile), qr/PANIC|TRAP:|XX000/,
+	'a standby does not have the extension, and it logged no error of its own');
 
 done_testing();

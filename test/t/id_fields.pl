@@ -73,7 +73,7 @@ $node->safe_psql('postgres', qq{
 });
 is($node->safe_psql('postgres', 'SELECT count(*) FROM ids'), $rows, "$rows IDs");
 cmp_ok($node->safe_psql('postgres', 'SELECT count(*) FROM ids WHERE id < 0'),
-	'>', $random / 3, '... and many are negative');
+	'>', $random / 3, "$rows IDs, and many are negative");
 
 # Conditions that no row may fulfil.  EPOCH is replaced by an argument, or by nothing
 # for the default epoch.  created_at is the time by the model.

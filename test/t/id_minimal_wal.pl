@@ -72,7 +72,7 @@ $node->command_ok(
 		$node->connstr('postgres') ],
 	'sessions restart a sequence in turn');
 is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id) FROM ids'),
-	'2400|2400', '... and no ID comes twice');
+	'2400|2400', 'sessions restart a sequence in turn, and no ID comes twice');
 
 $node->stop;
 unlike(slurp_file($node->logfile), qr/\bleak\b|PANIC|TRAP:|XX000/,

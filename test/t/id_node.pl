@@ -43,7 +43,9 @@ my $second = Clients::server('second');
 ### The setting
 
 my $unset = failure($first, 'SELECT instaid.next_id()');
-my $how = 'HINT:  .* 0 to 8191 .*ALTER SYSTEM SET instaid.node_shard_id = number;';
+my $how = 'HINT:  A superuser sets it to a number from 0 to 8191 that no other server and no'
+  . ' other shard has: ALTER SYSTEM SET instaid.node_shard_id = number; and then SELECT'
+  . ' pg_reload_conf\(\);';
 like($unset, qr/ERROR:  instaid.node_shard_id is not set\nDETAIL:  .*\n$how/,
 	'without a shard ID, next_id() says how to set it');
 is(failure($first, "SELECT instaid.$_"), $unset, "instaid.$_, too")
@@ -93,7 +95,7 @@ for my $database ('postgres', 'preloaded')
 				on_error_stop => 0,
 				connstr => $connection . ($options // ''));
 			like("$stdout\n$stderr", qr/^1$|ERROR: /m, "$name: shard 1 or an error");
-			unlike($stdout, qr/^7$/m, '... and not shard 7');
+			unlike($stdout, qr/^7$/m, "$name: shard 1 or an error, and not shard 7");
 		}
 	}
 }
@@ -116,7 +118,7 @@ $session->('BEGIN; DECLARE c CURSOR FOR
 	SELECT instaid.extract_shard_id(i) FROM (SELECT instaid.next_ids(100000)) AS n (i)');
 is($session->('FETCH c'), 1, 'a cursor');
 set_node_shard($first, 3);
-like($session->('MOVE 2000 FROM c; FETCH c'), qr/^3$/m, '... and a reload');
+like($session->('MOVE 2000 FROM c; FETCH c'), qr/^3$/m, 'a cursor, and a reload');
 $session->('COMMIT');
 set_node_shard($first, 1);
 
@@ -127,9 +129,9 @@ like(failure($first, 'SELECT instaid.next_id()', connstr => $as_app),
 	qr/denied for sequence node_id_seq\nHINT: .* USAGE ON SEQUENCE instaid.node_id_seq TO app;/,
 	'USAGE on the sequence is needed');
 like(failure($first, q{SELECT nextval('instaid.node_id_seq')}, connstr => $as_app),
-	qr/permission denied/, '... by nextval(), too');
+	qr/permission denied/, 'a cursor, by nextval(), too');
 like(failure($first, q{SELECT setval('instaid.node_id_seq', 1)}, connstr => $as_app),
-	qr/permission denied/, '... and setval()');
+	qr/permission denied/, 'a cursor, and setval()');
 like(failure($first, q{CREATE SCHEMA mine CREATE SEQUENCE s;
 	CREATE FUNCTION mine.next_ids(count integer, sequence regclass DEFAULT 'mine.s')
 		RETURNS SETOF bigint LANGUAGE instaid STRICT
@@ -147,7 +149,8 @@ like(failure($first, q{SELECT instaid.create_shard('insta1', 1)}),
 	qr/ID 1 is taken by schema instaid\nDETAIL: .* setting instaid.node_shard_id of this server\./,
 	'no other shard has its ID');
 like(failure($first, q{CALL instaid.create_shards('insta%s', 0, 2)}),
-	qr/ERROR:  shard ID 1 is taken by schema instaid/, '... in create_shards(), too');
+	qr/ERROR:  shard ID 1 is taken by schema instaid/,
+	'no other shard has its ID, in create_shards(), too');
 $first->safe_psql('postgres', q{SELECT instaid.create_shard('insta4', 4)});
 set_node_shard($first, 4);
 is($first->safe_psql('postgres', 'SELECT code, object, problem FROM instaid.audit()'),
@@ -159,7 +162,7 @@ is($first->safe_psql('postgres', q{
 	SELECT instaid.freeze_shard('instaid'); SELECT frozen FROM instaid.shards
 	WHERE schema_name = 'instaid'}), "\nt", 'it is frozen');
 like(failure($first, 'SELECT instaid.next_id()'), qr/ERROR:  shard instaid is frozen/,
-	'... and issues nothing');
+	'it is frozen, and issues nothing');
 $first->safe_psql('postgres', q{SELECT instaid.thaw_shard('instaid')});
 is($first->safe_psql('postgres', 'SELECT instaid.next_id() AS id \gset
 	SELECT instaid.settled_id(\'instaid\') = :id'), 't', 'it is thawed; settled_id()');
@@ -207,7 +210,7 @@ like(failure($standby, 'SELECT instaid.next_id()'), qr/read-only transaction|dur
 	'a standby issues no ID');
 is($standby->safe_psql('postgres',
 	q{SELECT shard_id, last_id > 0 FROM instaid.shards WHERE schema_name = 'instaid'}), '1|t',
-	'... and shows the shard');
+	'a standby issues no ID, and shows the shard');
 $standby->stop;
 
 # The clock is an hour ahead, and is set back: only the sequence knows how far IDs are.
@@ -229,7 +232,7 @@ $first->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $alice->('hers') ],
 	'the owner of a database dumps it');
 $first->safe_psql('postgres', 'CREATE DATABASE restored', connstr => $alice->('postgres'));
 $first->command_ok([ 'pg_restore', '-e', '-d', $alice->('restored'), $dump ],
-	'... and restores it');
+	'the owner of a database dumps it, and restores it');
 cmp_ok($first->safe_psql('postgres', $issue =~ s/photos/s.photos/r,
 	connstr => $alice->('restored')), '>', $last, 'IDs go on above those of the dump');
 is($first->safe_psql('postgres',
@@ -251,8 +254,8 @@ $second->restart;
 is($second->safe_psql('postgres', $which), 2, 'the setting of a server that preloads the library');
 set_node_shard($second, 'DEFAULT', -1);
 like(failure($second, 'SELECT instaid.next_id()'), qr/ERROR:  instaid.node_shard_id is not set/,
-	'... is reset');
+	'the setting of a server that preloads the library: is reset');
 is(failure($second, q{SELECT instaid.create_shard('insta2', 2)}), 'no error',
-	'... and another shard can have its ID');
+	'the setting of a server that preloads the library, and another shard can have its ID');
 
 done_testing();

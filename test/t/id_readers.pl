@@ -140,16 +140,20 @@ my @psql =
 $late->('COMMIT');
 ok(all_succeed(@psql), "$writers writers, $transactions transactions each");
 $node->safe_psql('postgres', 'INSERT INTO stop DEFAULT VALUES');
-ok(all_succeed(@readers), '... and the readers finish without an error');
+ok(all_succeed(@readers),
+	"$writers writers, $transactions transactions each, and the readers finish without an error");
 
 my ($rows, $missed, $twice) = split / /,
 $node->safe_psql('postgres',
 	q{SELECT concat_ws(' ', rows, missed, "read twice") FROM readers WHERE reader = 'settled'});
-cmp_ok($rows, '>', $transactions * $writers, "... $rows rows");
-is($missed, 0, '... the reader up to settled_id() misses none');
-is($twice, 0, '... and reads none twice');
+cmp_ok($rows, '>', $transactions * $writers,
+	"$writers writers, $transactions transactions each: $rows rows");
+is($missed, 0,
+	"$writers writers, $transactions transactions each: the reader up to settled_id() misses none");
+is($twice, 0, "$writers writers, $transactions transactions each, and reads none twice");
 $missed = $node->safe_psql('postgres', q{SELECT missed FROM readers WHERE reader = 'naive'});
-ok($passed_by && $missed > 0, "... the naive reader misses $missed");
+ok($passed_by && $missed > 0,
+	"$writers writers, $transactions transactions each: the naive reader misses $missed");
 
 ### A prepared transaction, also after a crash
 
@@ -157,15 +161,16 @@ my $reader = Clients::session($node);
 my $not_now = q{SELECT instaid.settled_id('insta5', wait => false) IS NULL};
 $node->safe_psql('postgres', q{BEGIN; INSERT INTO insta5.events (writer) VALUES (99);
 	PREPARE TRANSACTION 'early'});
-for my $when ('a prepared transaction', '... after a crash')
+for my $when ('a prepared transaction',
+"$writers writers, $transactions transactions each, after a crash")
 {
 	is($reader->($not_now), 't', "$when is not settled");
 	like($reader->("SET lock_timeout = '50ms'; SELECT instaid.settled_id('insta5');
 		RESET lock_timeout"), qr/^ERROR:  canceling statement due to lock timeout/,
-		'... lock_timeout ends the wait for it');
+		"$when is not settled: lock_timeout ends the wait for it");
 	like($reader->("SET statement_timeout = '50ms'; SELECT instaid.settled_id('insta5');
 		RESET statement_timeout"), qr/^ERROR:  canceling statement due to statement timeout/,
-		'... and so does statement_timeout');
+		"$when is not settled, and so does statement_timeout");
 	last if $when =~ /crash/;
 	$node->stop('immediate');
 	$node->start;
@@ -178,15 +183,18 @@ SELECT count(*) FROM insta5.events WHERE writer = 99 AND id <= :settled;},
 			is($node->safe_psql('postgres',
 				q{SELECT pg_blocking_pids(pid) FROM pg_stat_activity WHERE query LIKE '%settled_id%'
 					AND wait_event_type = 'Lock'}),
-				'{0}', '... pg_blocking_pids() shows that it waits for one');
+				'{0}', "an open transaction is not settled: pg_blocking_pids() shows that it"
+					  . " waits for one");
 			$node->safe_psql('postgres', q{COMMIT PREPARED 'early'});
 		}),
-	"1\n", '... and when it is committed, a reader that waited finds its row');
+	"1\n", "an open transaction is not settled, and when it is committed, a reader that waited"
+		  . " finds its row");
 # the sequence stands up to a second ahead of where it was
 my $settled = $reader->(q{SELECT instaid.settled_id('insta5')});
 is($reader->("SELECT $settled >= max(id) FROM insta5.events"), 't',
 	'after the crash, the rows before it are settled');
-is($reader->("SELECT insta5.next_id() > $settled"), 't', '... and new IDs are above');
+is($reader->("SELECT insta5.next_id() > $settled"), 't',
+	'after the crash, the rows before it are settled, and new IDs are above');
 
 ### A crash just after the call
 
@@ -209,10 +217,10 @@ my $stranger = Clients::session($node);
 like($stranger->("SET ROLE stranger; BEGIN; SAVEPOINT s; SELECT nextval($oid); ROLLBACK TO s"),
 	qr/permission denied/, 'a role without rights');
 is($reader->(q{SELECT instaid.settled_id('insta7', wait => false) IS NULL}), 't',
-	'... makes a reader wait');
+	'a role without rights: makes a reader wait');
 $stranger->('ROLLBACK');
 is($reader->(q{SELECT instaid.settled_id('insta7', wait => false) IS NULL}), 'f',
-	'... until its transaction ends');
+	'a role without rights, until its transaction ends');
 
 ### A sequence that is dropped while a reader waits for its lock
 
@@ -236,8 +244,8 @@ $node->safe_psql('page',
 	UPDATE insta5.outbox_readers SET last_id = (SELECT max(id) FROM insta5.outbox)');
 my $worker = Clients::session($node, 'page');
 for my $case ([ 'a worker has its batch open', 'BEGIN; DELETE FROM insta5.batches', 'third' ],
-	[ '... has given it back', 'ROLLBACK', 'third' ],
-	[ '... and is done with it', 'DELETE FROM insta5.batches', '' ])
+	[ 'a worker has given its batch back', 'ROLLBACK', 'third' ],
+	[ 'a worker is done with its batch', 'DELETE FROM insta5.batches', '' ])
 {
 	my ($name, $sql, $left) = @$case;
 	$worker->($sql);
@@ -258,7 +266,7 @@ is($node->safe_psql('plain', $read), '',
 	'outbox of the SQL edition: nothing while an earlier one is open');
 $late->('COMMIT');
 is($node->safe_psql('plain', "$read; $read; $read"), "first second\nthird\n",
-	'... and then each row, once');
+	'outbox of the SQL edition, and then each row, once');
 
 my ($script) = map { $_->{text} } grep { $_->{section} eq 'Incremental export' } @page;
 append_to_file("$dir/export.sh", $script);
@@ -276,20 +284,20 @@ my $insert = q{INSERT INTO insta5.outbox (topic, payload) VALUES ('export', '{}'
 $node->safe_psql('page', $insert);
 ok(export(), 'an export');
 $worker->("BEGIN; $insert");
-ok(!export(), '... fails if settled_id() does');
+ok(!export(), 'an export: fails if settled_id() does');
 $worker->("COMMIT; $insert; ALTER TABLE insta5.outbox RENAME TO hidden");
-ok(!export(), '... fails if COPY does');
+ok(!export(), 'an export: fails if COPY does');
 $worker->('ALTER TABLE insta5.hidden RENAME TO outbox');
 open my $lock, '>>', "$dir/export/lock" or die $!;
 flock $lock, 2 or die $!;
-ok(!export(), '... fails while another one runs');
+ok(!export(), 'an export: fails while another one runs');
 close $lock;
-ok(export(), '... and another one');
+ok(export(), 'an export, and another one');
 my @exported = map { (split /\t/)[0] } map { split /\n/,
 	slurp_file($_) } sort glob "$dir/export/after_*";
 is("@exported", $node->safe_psql('page',
 	q{SELECT string_agg(id::text, ' ' ORDER BY id) FROM insta5.outbox}),
-	'... have all rows, each once');
+	'an export: have all rows, each once');
 
 ### A standby, up to an LSN
 
@@ -297,9 +305,11 @@ $node->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'base', has_streaming => 1);
 $standby->start;
-like(($standby->psql('postgres', q{SELECT instaid.settled_id('insta5')}))[2],
-	qr/ settled_id\(\) cannot be used during recovery\nDETAIL: .*\nHINT:  Call it on the primary/,
-	'a standby cannot tell');
+my ($refused) = ($standby->psql('postgres', q{SELECT instaid.settled_id('insta5')}))[2];
+like($refused, qr/ settled_id\(\) cannot be used during recovery\n/, 'a standby cannot tell');
+is(Clients::hints($refused), q{Call it on the primary, then pg_logical_emit_message(true, '', ''),}
+	  . ' and read here when pg_last_wal_replay_lsn() has reached the position that this returns.',
+	'the error of a standby says where to call settled_id()');
 
 my @psql = map { (start_psql(script($_, @plain)))[0] } 1 .. 4;
 my $different = 0;
@@ -321,7 +331,8 @@ for (1 .. 10)
 		"$compare $upto") ne $node->safe_psql('postgres', "$compare $upto");
 }
 ok(all_succeed(@psql), 'writers, while a standby is read');
-is($different, 0, '... it has the rows of the primary, up to the settled ID');
+is($different, 0,
+	'writers, while a standby is read: it has the rows of the primary, up to the settled ID');
 
 # The WAL writer sleeps for 10 s, and does not flush the WAL of an idle transaction.
 my $idle = Clients::session($node);

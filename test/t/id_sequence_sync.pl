@@ -75,8 +75,11 @@ for my $case ([ 'IDs of shard 5', 0, 2 ], [ 'IDs of shard 6', 3, 3 ], [ 'IDs of 
 	my $new = Clients::summary(@new_files);
 	is(Clients::summary(@old_files, @new_files)->{duplicates}, 0,
 		"none of $old->{count} and $new->{count} $what comes twice");
-	cmp_ok($new->{first}, '>', $old->{last}, "... and the target's are above the source's");
-	is((grep { !Clients::in_order($_) } @old_files, @new_files), 0, '... in order for each client');
+	cmp_ok($new->{first}, '>', $old->{last},
+		"none of $old->{count} and $new->{count} $what comes twice, and the target's are above"
+		  . " the source's");
+	is((grep { !Clients::in_order($_) } @old_files, @new_files), 0,
+		"none of $old->{count} and $new->{count} $what comes twice, in order for each client");
 	diag sprintf '%s: %d and %d, none for %.1f s', $what, $old->{count}, $new->{count},
 	(($new->{first} >> 23) - ($old->{last} >> 23)) / 1000 if $to < 5;
 }

@@ -82,7 +82,7 @@ for my $name ('extension', 'SQL')
 		CREATE TABLE insta3.posts (id bigint PRIMARY KEY DEFAULT insta3.another());
 		CALL instaid_adopt.adopt_shards();
 		INSERT INTO insta3.users SELECT; INSERT INTO insta3.posts SELECT}),
-		qr/ERROR/, '... and an adopted one with functions of other names');
+		qr/ERROR/, 'two shards, and an adopted one with functions of other names');
 
 	# what there is of the second shard: the rows of before, defaults, functions
 	my $rows = q{
@@ -144,10 +144,10 @@ DETAIL:  function insta5\.add\(\) depends .*\nHINT:  (?!.*CASCADE).*again/,
 		next if $name eq 'SQL' && $what eq 'a view of the column';	# no type changes
 		is($hold->("SET ROLE $owner; $how"), '', $what) if $what !~ /frozen/;
 		$hold->("SET ROLE $owner; $how") if $what =~ /frozen/;
-		like($removing->(), $says, "$name: ... is in the way");
+		like($removing->(), $says, "$name: is in the way");
 		$hold->("$end; RESET ROLE");
-		is($state->(), $before, '... and nothing is dropped');
-		is(run_as($node, 'app', 'm', $insert), '', '... and rows are inserted');
+		is($state->(), $before, "$name: is in the way, and nothing is dropped");
+		is(run_as($node, 'app', 'm', $insert), '', "$name: is in the way, and rows are inserted");
 	}
 
 	# what needs the functions for all: shards go, and what it needs stays
@@ -155,31 +155,39 @@ DETAIL:  function insta5\.add\(\) depends .*\nHINT:  (?!.*CASCADE).*again/,
 		FROM insta5.notes', extra_params => [ '-U', 'dba' ]);
 	like($removing->(), qr/^ERROR:  .*DETAIL:  .*view insta5\.v depends on/ms,
 		"$name: a view of the time is named");
-	is($node->safe_psql('m', 'SELECT count(*) > 2000 FROM insta5.v'), 't', '... and stays');
+	is($node->safe_psql('m',
+		'SELECT count(*) > 2000 FROM insta5.v'), 't', "$name: a view of the time is named, and"
+			  . " stays");
 	$node->safe_psql('m', 'DROP VIEW insta5.v');
-	unlike($removing->(), qr/ERROR/, '... and then all of instaid goes');
+	unlike($removing->(), qr/ERROR/,
+		"$name: a view of the time is named, and then all of instaid goes");
 	is($node->safe_psql('m', q{SELECT nspname FROM pg_namespace WHERE nspname ~ '^instaid';
-		SELECT count(*) FROM pg_extension WHERE extname = 'instaid'}), '0', '... really');
-	is($node->safe_psql('m', $rows), (split /\n/, $before)[0], '... with all rows');
+		SELECT count(*) FROM pg_extension WHERE extname = 'instaid'}), '0',
+		"$name: a view of the time is named: really");
+	is($node->safe_psql('m', $rows), (split /\n/, $before)[0],
+		"$name: a view of the time is named, with all rows");
 	is(run_as($node, $owner, 'm', q{SELECT count(*) FROM pg_proc
 			WHERE pronamespace = 'insta3'::regnamespace;
 		SELECT max(id) AS largest FROM (TABLE insta3.users UNION ALL TABLE insta3.posts) AS r \gset
 		INSERT INTO insta3.posts SELECT RETURNING id - :largest;
 		INSERT INTO insta3.users SELECT RETURNING id - :largest}), "0\n1\n2\n",
-		'... and what was adopted counts on');
+		"$name: a view of the time is named, and what was adopted counts on");
 	my $largest = $node->safe_psql('m', q{SELECT max(id)
 		FROM (SELECT id FROM insta5.photos UNION SELECT id FROM insta5.notes) AS r});
-	is(run_as($node, 'app', 'm', $insert x 3), '', '... and the role inserts');
+	is(run_as($node, 'app', 'm', $insert x 3), '',
+		"$name: a view of the time is named, and the role inserts");
 	is($node->safe_psql('m', qq{
 		SELECT string_agg((id - $largest)::text, ' ' ORDER BY id)
 		FROM (SELECT id FROM insta5.photos UNION ALL SELECT id FROM insta5.notes) AS r
-		WHERE id > $largest}), '1 2 3 4 5 6', '... in both tables, each another ID');
+		WHERE id > $largest}), '1 2 3 4 5 6',
+		"$name: a view of the time is named, in both tables, each another ID");
 	# a superuser does not create sequences for other owners
 	is($node->safe_psql('m', qq{SELECT DISTINCT relowner::regrole FROM pg_class
 		WHERE relnamespace::regnamespace::text ~ '^insta[45]\$'}), $owner,
-		'... and the owner stays');
+		"$name: a view of the time is named, and the owner stays");
 	is($node->safe_psql('m', q{SELECT string_agg(obj_description(oid, 'pg_class'), '; ')
-		FROM pg_class WHERE relkind = 'S'}), '', '... and no comment of what the sequences were');
+		FROM pg_class WHERE relkind = 'S'}), '',
+		"$name: a view of the time is named, and no comment of what the sequences were");
 	$hold->('\q');
 }
 

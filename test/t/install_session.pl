@@ -42,7 +42,7 @@ for my $extension (@extensions)
 		like($stderr, qr/\A\S+ ERROR:  55000: schema "$extension" already exists\n/,
 			"$extension: $what is refused");
 		like($stderr, qr/^HINT:  .*un nothing in it\. Rename or drop it, and create the ext/m,
-			'... and the hint says what to do');
+			"$extension: $what is refused, and the hint says what to do");
 	}
 	$node->safe_psql('planted', "SET client_min_messages = error;
 		DROP SCHEMA $extension CASCADE; CREATE EXTENSION $extension CASCADE");

@@ -91,11 +91,12 @@ for my $extension (@extensions)
 			SELECT string_agg(extname, ' ' ORDER BY extname) FROM pg_extension
 			WHERE extname <> 'plpgsql'}),
 		$extension eq 'instaid_adopt' ? 'instaid instaid_adopt' : $extension,
-		'... with no other, but instaid for instaid_adopt');
+		"$extension alone is used, with no other, but instaid for instaid_adopt");
 	my $all = $extension eq 'instaid_adopt' ? 'instaid' : $extension;
 	$main->safe_psql("alone_$extension", "SET client_min_messages = warning; $forget{$extension}
 		DROP EXTENSION $all CASCADE");
-	is($main->safe_psql("alone_$extension", $left), '', '... and leaves nothing behind');
+	is($main->safe_psql("alone_$extension", $left), '',
+		"$extension alone is used, and leaves nothing behind");
 }
 my ($ret, $stdout, $stderr) = $main->psql('postgres', 'CREATE EXTENSION instaid_adopt');
 like($stderr, qr/required extension "instaid" is not installed/,
@@ -144,8 +145,10 @@ is(failures($main, 'all_of_them', @extensions), '', 'all of them are used');
 command_ok([ 'pg_dump', '-Fc', '-f', $dump, '-d', $main->connstr('all_of_them') ],
 	'pg_dump of a database with all');
 $main->safe_psql('postgres', 'CREATE DATABASE restored');
-command_ok([ 'pg_restore', '-e', '-d', $main->connstr('restored'), $dump ], '... is restored');
-is(failures($main, 'restored', @extensions), '', '... and all of them go on');
+command_ok([ 'pg_restore', '-e', '-d', $main->connstr('restored'), $dump ],
+'pg_dump of a database with all: is restored');
+is(failures($main, 'restored', @extensions), '',
+	'pg_dump of a database with all, and all of them go on');
 # a schema with what it needs, but for the extension
 for my $case ([ 'instaid', 'insta5' ], [ 'instaid_tickets', 'app' ])
 {
@@ -156,8 +159,9 @@ for my $case ([ 'instaid', 'insta5' ], [ 'instaid_tickets', 'app' ])
 	$main->safe_psql('postgres', "CREATE DATABASE $database");
 	$main->safe_psql($database, "CREATE EXTENSION $extension");
 	command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump,
-		'-d', $main->connstr($database) ], '... is restored');
-	is(failures($main, $database, $extension), '', '... and its default goes on');
+		'-d', $main->connstr($database) ], 'pg_dump of a database with all: is restored');
+	is(failures($main, $database, $extension), '',
+		'pg_dump of a database with all, and its default goes on');
 }
 
 ### A role that has nothing but CREATE on the database
@@ -170,7 +174,8 @@ create($main, 'theirs', $_) for @extensions;
 is(failures($main, 'theirs', @extensions), '', 'a role with CREATE creates and uses all of them');
 $main->safe_psql('theirs', "SET client_min_messages = warning; $forget{$_} DROP EXTENSION $_")
   for reverse @extensions;
-is($main->safe_psql('theirs', $left), '', '... and drops them');
+is($main->safe_psql('theirs', $left), '',
+	'a role with CREATE creates and uses all of them, and drops them');
 delete $ENV{PGUSER};
 
 ### A standby that lacks one
@@ -210,14 +215,17 @@ for my $missing ('instaid', 'instaid_tickets')
 	my $rows = 'SELECT array(SELECT id FROM insta5.photos ORDER BY 1),
 		array(SELECT number FROM app.invoices ORDER BY 1)';
 	is($standby->safe_psql('all_of_them', $rows), $main->safe_psql('all_of_them', $rows),
-		'... which has its rows');
+		"the primary of a standby without $missing, which has its rows");
 	$standby->promote;
-	is(failures($standby, 'all_of_them', $other), '', "... and goes on with $other");
+	is(failures($standby, 'all_of_them', $other), '',
+		"the primary of a standby without $missing, and goes on with $other");
 	like(failures($standby, 'all_of_them', $missing),
-		qr/ERROR:  could not (access|load) .*\Q$missing\E/, "... but not with $missing");
+		qr/ERROR:  could not (access|load) .*\Q$missing\E/,
+		"the primary of a standby without $missing, but not with $missing");
 	$standby->stop;
 	my $log = slurp_file($standby->logfile);
-	unlike($log, qr/PANIC|TRAP:|XX000/, '... and logged no error of its own');
+	unlike($log, qr/PANIC|TRAP:|XX000/,
+		"the primary of a standby without $missing, and logged no error of its own");
 }
 
 ### pg_upgrade
@@ -248,12 +256,13 @@ command_ok([ 'pg_upgrade', '--no-sync',
 	'-s', $new->host ], 'pg_upgrade')
   or diag(map { slurp_file($_) } glob($new->data_dir . '/pg_upgrade_output.d/*/log/*'));
 $new->start;
-is(failures($new, 'postgres', @extensions), '', '... and all of them go on');
+is(failures($new, 'postgres', @extensions), '',
+	'all of them before pg_upgrade, and all of them go on');
 my ($new_id, $new_value) = split /\|/, $new->safe_psql('postgres', $state);
-cmp_ok($new_id, '>', $id, '... with IDs above');
-cmp_ok($new_value, '>', $value, '... and values above');
+cmp_ok($new_id, '>', $id, 'all of them before pg_upgrade, with IDs above');
+cmp_ok($new_value, '>', $value, 'all of them before pg_upgrade, and values above');
 is($new->safe_psql('postgres', q{
 	SELECT ticket, source FROM instaid_tickets.tickets WHERE source IS NOT NULL}),
-	'app.leased|authority', '... and the ticket with a source');
+	'app.leased|authority', 'all of them before pg_upgrade, and the ticket with a source');
 $new->stop;
 done_testing();

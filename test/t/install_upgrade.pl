@@ -145,8 +145,8 @@ sub refused
 	my ($ret, $stdout, $stderr) = $node->psql($database, $statement);
 	is($stderr =~ s/^psql:\S+ //mgr =~ s/^(CONTEXT|LINE).*//msgr =~ s/\s+\z//r,
 		"ERROR:  instaid $script cannot use the library of instaid $library\n"
-		  . "HINT:  Install instaid $script, restart the server if it preloads the library, "
-			. 'and try again in a new session.',
+		  . "HINT:  Install instaid $script, restart the server if it preloads the library,"
+			. ' and try again in a new session.',
 		"$name is refused, and the hint says what to do");
 	return;
 }

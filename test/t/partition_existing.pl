@@ -55,13 +55,18 @@ for my $edition ('extension', 'SQL')
 		qr/^constraint songs_album_id_fkey .*^function insta5\.full_title.*^rule .*titles$/ms,
 		"$edition: the page names what refers to the table");
 	$run->($blocks[2]);
-	is($run->($use), "new|new\ninsta5.albums_old", '... and it works before the boundary');
+	is($run->($use), "new|new\ninsta5.albums_old",
+		"$edition: the page names what refers to the table, and it works before the boundary");
 	is($run->($add), 'insta5.albums_20270201',
-		'... with the statement that adds partitions, which skips what the old table holds');
+		"$edition: the page names what refers to the table, with the statement that adds"
+		  . " partitions, which skips what the old table holds");
 	$at->(2, 11, 2026);
-	is($run->($use), "new|new\ninsta5.albums_20261201", '... and after it');
-	is($run->($add), 'insta5.albums_20270301', '... and the statement adds the next one');
-	is($run->(q{SELECT count(*) FROM insta5.albums WHERE title = 'first'}), '1', '... to old rows');
+	is($run->($use), "new|new\ninsta5.albums_20261201",
+		"$edition: the page names what refers to the table, and after it");
+	is($run->($add), 'insta5.albums_20270301',
+		"$edition: the page names what refers to the table, and the statement adds the next one");
+	is($run->(q{SELECT count(*) FROM insta5.albums WHERE title = 'first'}), '1',
+		"$edition: the page names what refers to the table, to old rows");
 }
 
 $_->stop for values %node;

@@ -67,17 +67,20 @@ SKIP:
 	query(q{SELECT partman.run_maintenance('insta5.photos')});
 	is(query('SELECT count(*) FROM partitions'), $count,
 		'pg_partman alone makes no partition for an idle table');
-	is(query('SELECT count(*) FROM insta5.photos'), 2, '... and drops no partition');
+	is(query('SELECT count(*) FROM insta5.photos'), 2,
+		'pg_partman alone makes no partition for an idle table, and drops no partition');
 
 	query($daily);
 	is(query(q{SELECT count(*) FROM partitions WHERE from_time > now()}), 7,
 		'the daily statements make seven days');
 	query(q{INSERT INTO insta5.photos (caption) VALUES ('now')});
 	query($daily);
-	is(query(q{SELECT count(*) FROM partitions WHERE from_time > now()}), 7, '... once');
+	is(query(q{SELECT count(*) FROM partitions WHERE from_time > now()}), 7,
+		'the daily statements make seven days: once');
 	is(query(q{SELECT string_agg(extract(day FROM now() - instaid.extract_timestamp(id))::text, ' '
 		ORDER BY id) FROM insta5.photos}),
-		'50 0', '... and drop the partition that is older than the retention');
+		'50 0', 'the daily statements make seven days, and drop the partition that is older than'
+			  . ' the retention');
 	is(query('SELECT count(*) FROM insta5.photos_default'), 0,
 		'nothing is in the default partition');
 	is(query(q{SELECT count(*) FROM insta5.photos
@@ -87,7 +90,8 @@ SKIP:
 		WHERE from_time < now() - interval '2 days'});
 	like(query(q{EXPLAIN (COSTS OFF) SELECT * FROM insta5.photos
 		WHERE instaid.created_between(id, now() - interval '1 day', 'infinity')}),
-		qr/Subplans Removed: $removed\n/, '... and skips older partitions');
+		qr/Subplans Removed: $removed\n/,
+		'created_between() finds the new row, and skips older partitions');
 }
 
 $node->stop;

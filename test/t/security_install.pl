@@ -54,14 +54,15 @@ for my $empty (1, 0)
 		  . ($empty ? 'even if it is empty' : 'with objects in it'));
 	run_as('mallory', $name, $fakes);
 	as_superuser($name, "\\set ON_ERROR_STOP 1\n$follow");
-	gained_nothing('... and installing the extension runs nothing in it');
+	gained_nothing("installing the extension runs nothing in it");
 	like(as_superuser($name, 'ALTER SCHEMA instaid RENAME TO theirs; CREATE EXTENSION instaid'),
 		qr/\A\z/, 'after the schema is renamed, the extension can be installed');
 	run_as('mallory', $name, $fakes);
 	run_as('mallory', $name,
 		'ALTER SCHEMA instaid RENAME TO ours; ALTER SCHEMA theirs RENAME TO instaid');
 	as_superuser($name, $follow);
-	gained_nothing('... and the old schema cannot take its place');
+	gained_nothing('after the schema is renamed, the extension can be installed, and the old'
+		  . ' schema cannot take its place');
 }
 
 ### Installed by a superuser, by mallory, and by mallory with default privileges
@@ -80,7 +81,8 @@ for my $installer ('superuser', 'mallory', 'mallory_with_defaults')
 
 	run_as('mallory', $name, $fakes);
 	as_superuser($name, $follow);
-	gained_nothing('... mallory cannot add objects to its schema');
+	gained_nothing("the extension is installed by $installer: mallory cannot add objects to its"
+		  . " schema");
 	run_as('mallory', $name, qq{
 		ALTER SCHEMA instaid RENAME TO ours;
 		DROP SCHEMA instaid CASCADE;
@@ -89,14 +91,14 @@ for my $installer ('superuser', 'mallory', 'mallory_with_defaults')
 		ALTER SCHEMA instaid RENAME TO ours;
 		CREATE SCHEMA instaid; $fakes});
 	as_superuser($name, $follow);
-	gained_nothing('... and cannot replace the schema');
+	gained_nothing("the extension is installed by $installer, and cannot replace the schema");
 	is($node->safe_psql($name, q{
 		SELECT n.nspname FROM pg_namespace AS n
 		WHERE n.nspname ~ '^instaid'
 		  AND (NOT (SELECT rolsuper FROM pg_roles AS r WHERE r.oid = n.nspowner)
 			OR n.nspname = 'instaid' AND (has_schema_privilege('mallory', n.oid, 'CREATE')
 				OR has_schema_privilege('alice', n.oid, 'CREATE')))}),
-		'', '... and the schemas belong to a superuser');
+		'', "the extension is installed by $installer, and the schemas belong to a superuser");
 
 	next if $installer eq 'superuser';
 	# She owns the extension and can drop it.  A superuser who follows the documentation
@@ -104,7 +106,7 @@ for my $installer ('superuser', 'mallory', 'mallory_with_defaults')
 	run_as('mallory', $name, "DROP EXTENSION instaid CASCADE; CREATE SCHEMA instaid; $fakes");
 	like(as_superuser($name, "\\set ON_ERROR_STOP 1\n$follow"),
 		qr/ERROR:  55000: schema "instaid" already exists/, 'a schema in its place is refused');
-	gained_nothing('... before anything in it is run');
+	gained_nothing('a schema in its place is refused, before anything in it is run');
 	like(as_superuser($name, 'DROP SCHEMA instaid CASCADE; CREATE EXTENSION instaid'),
 		qr/\A(NOTICE:.*\n(DETAIL:.*\n|and .*\n|drop .*\n|LOCATION:.*\n)*)?\z/,
 		'the extension can be installed again');
@@ -199,18 +201,23 @@ for my $installer ($superuser, 'dba', 'mallory')
 		is(run_as($installer, $name, join ';', map { "CREATE EXTENSION $_" } @extensions), '',
 			"$installer installs the extensions, with $defaults default privileges");
 		$seen{$defaults} = $node->safe_psql($name, $rights);
-		is($node->safe_psql($name, $missing), '', '... and no member is of another kind');
+		is($node->safe_psql($name, $missing), '',
+			"$installer installs the extensions, with $defaults default privileges, and no"
+			  . " member is of another kind");
 	}
-	is($seen{hostile}, $seen{fresh}, '... which give no rights');
-	is($seen{taken}, $seen{fresh}, '... and take none');
-	unlike($seen{fresh}, qr/\|bo\|/, '... to another role');
+	is($seen{hostile}, $seen{fresh}, "$installer installs the extensions, which give no rights");
+	is($seen{taken}, $seen{fresh}, "$installer installs the extensions, and take none");
+	unlike($seen{fresh}, qr/\|bo\|/, "$installer installs the extensions, to another role");
 	# no role that can be dropped is in pg_init_privs
-	unlike($seen{fresh}, qr/mallory|dba/, '... and the installer is not a part of an extension');
+	unlike($seen{fresh}, qr/mallory|dba/,
+		"$installer installs the extensions, and the installer is not a part of an extension");
 	$expected //= $seen{fresh};
 	is($seen{fresh}, $expected,
-		'... whose objects belong to the same role, whatever role installs it');
+		"$installer installs the extensions, whose objects belong to the same role, whatever"
+		  . " role installs it");
 	like(run_as('bo', "defaults$number", "CREATE FUNCTION $_.f() RETURNS void LANGUAGE sql AS ''"),
-		qr/permission denied for schema $_\n/, "... and another role cannot add a function to $_")
+		qr/permission denied for schema $_\n/,
+		"$installer installs the extensions, and another role cannot add a function to $_")
 	  for @extensions;
 }
 
@@ -228,21 +235,22 @@ is(run_as('alice', 'theirs', q{
 	"\ninsta5.ticket\n", 'an ordinary role uses the extensions');
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 my %database = map { $_ => $node->connstr($_) . " user=$owner{$_}" } keys %owner;
-command_ok([ 'pg_dump', '-Fc', '-f', $dump, '-d', $database{theirs} ], '... dumps its database');
+command_ok([ 'pg_dump', '-Fc', '-f', $dump, '-d', $database{theirs} ],
+'an ordinary role uses the extensions: dumps its database');
 command_ok([ 'pg_restore', '-e', '-j', '2', '-d', $database{restored}, $dump ],
-	'... restores it');
+	'an ordinary role uses the extensions: restores it');
 command_ok([ 'pg_restore', '-e', '--no-owner', '-d', $database{other}, $dump ],
-	'... and another role restores it');
+	'an ordinary role uses the extensions, and another role restores it');
 for my $name ('restored', 'other')
 {
 	is(run_as($owner{$name}, $name, q{
 		SELECT instaid.extract_shard_id(insta5.next_id());
 		SELECT instaid_tickets.next('insta5.ticket');}),
-		"5\n2\n", "... with shard and ticket, in $name");
+		"5\n2\n", "an ordinary role uses the extensions, with shard and ticket, in $name");
 	is($node->safe_psql($name, q{
 		SELECT rolsuper, count(*) FROM pg_namespace JOIN pg_roles AS r ON r.oid = nspowner
 		WHERE nspname IN ('instaid', 'instaid_tickets') GROUP BY 1}),
-		't|2', '... and the schemas belong to a superuser');
+		't|2', 'an ordinary role uses the extensions, and the schemas belong to a superuser');
 }
 
 $node->stop;

@@ -43,7 +43,7 @@ for my $alert (@alerts, $sequences)
 	my $shown = run_as('watcher', 'watched', $alert) =~ s/00:\d\d:[\d.]+/TIME/gr;
 	is($shown, as_superuser('watched', $alert) =~ s/00:\d\d:[\d.]+/TIME/gr,
 		'a member of pg_monitor sees the alerts');
-	unlike($shown, qr/\A\s*\z|ERROR/, '... and there are some');
+	unlike($shown, qr/\A\s*\z|ERROR/, 'a member of pg_monitor sees the alerts, and there are some');
 }
 
 ### Objects of other roles, in one database
@@ -76,7 +76,8 @@ for my $type ('integer', 'bigint')
 			qr/ERROR:  0A000: .*cannot be widened\nDETAIL:  .*m\.t.*mallory/s,
 			'adopt_column(): a referring table of another owner is in the way, '
 			  . "$type, dry_run $dry_run");
-		gained_nothing('... and runs no code of hers');
+		gained_nothing('adopt_column(): a referring table of another owner is in the way, and'
+			  . ' runs no code of hers');
 	}
 	run_as('mallory', $db, 'DROP TABLE m.t');
 }
@@ -98,7 +99,7 @@ gained_nothing('adopt_column() looks again when it has the locks');
 $adopter->quit;
 is($node->safe_psql($db, q{SELECT atttypid::regtype FROM pg_attribute
 	WHERE attrelid = 'insta5.users'::regclass AND attname = 'id'}), 'integer',
-	'... and refuses a table that came meanwhile');
+	'adopt_column() looks again when it has the locks, and refuses a table that came meanwhile');
 run_as('mallory', $db, 'DROP TABLE m.t');
 # her own table, which a superuser adopts for her
 is(run_as('mallory', $db, q{
@@ -130,11 +131,11 @@ gained_nothing('adopt_column() of her own table, dry_run');
 like(as_owner('mallory', $db, "SELECT * FROM instaid_adopt.adopt_column('m.users', 'id')"),
 	qr/SET DEFAULT m\.next_id\(\)\nCREATE VIEW m\.literal.*CREATE INDEX filled_gain/s,
 	'adopt_column() of her own table');
-gained_nothing('... runs with her rights');
+gained_nothing('adopt_column() of her own table: runs with her rights');
 is($node->safe_psql($db, q{
 	SELECT atttypid::regtype FROM pg_attribute
 	WHERE attrelid = 'm.refers'::regclass AND attname = 'user_id'}), 'bigint',
-	'... and changes the type');
+	'adopt_column() of her own table, and changes the type');
 # a superuser's views that name her table, or that she could give another meaning
 run_as('mallory', $db, 'CREATE TABLE m.locked (n integer); GRANT SELECT ON m.locked TO PUBLIC');
 as_superuser($db, q{
@@ -164,8 +165,8 @@ for my $dry_run ('true', 'false')
 	like(as_superuser($db,
 		"SELECT * FROM instaid_adopt.adopt_column('insta5.users', 'id', $dry_run)"),
 		qr/ERROR:  0A000: .*trigger lure on table insta5\.users, whose condition has a type/s,
-		"... which is in the way, dry_run $dry_run");
-	gained_nothing('... and runs no code of hers');
+		"mallory has a trigger on a superuser's table, which is in the way, dry_run $dry_run");
+	gained_nothing('mallory has a trigger on a superuser\'s table, and runs no code of hers');
 }
 as_superuser($db, 'DROP TRIGGER lure ON insta5.users');
 # a child table of another owner
@@ -177,8 +178,9 @@ run_as('mallory', $db, q{
 	ALTER TABLE m.child ADD CHECK (m.gain(id) = 1);
 	CREATE INDEX ON m.child ((m.gain()))});
 like(as_superuser($db, q{SELECT * FROM instaid_adopt.adopt_column('insta5.parent', 'id', true)}),
-	qr/ERROR:  0A000: .*\nDETAIL:  .*m\.child.*mallory/, '... is in the way');
-gained_nothing('... and runs no code of hers');
+	qr/ERROR:  0A000: .*\nDETAIL:  .*m\.child.*mallory/,
+	'a child table of mallory\'s: is in the way');
+gained_nothing('a child table of mallory\'s, and runs no code of hers');
 # It is refused before anything is locked.
 $holder->('BEGIN; LOCK TABLE insta5.users, m.users');
 like(run_as('mallory', $db, q{
@@ -189,7 +191,9 @@ like(run_as('mallory', $db, q{
 like(run_as('alice', $db, q{
 	SET lock_timeout = '5s';
 	SELECT * FROM instaid_adopt.adopt_column('m.users', 'id')}),
-	qr/ERROR:  42501: /, '... and another role does not, either');
+	qr/ERROR:  42501: /,
+	'a role that does not own a table does not wait for its lock, and another role does not,'
+	  . ' either');
 $holder->('ROLLBACK');
 # what its hints grant
 $node->safe_psql($db, q{
@@ -212,7 +216,8 @@ run_as('mallory', $db, q{
 unlike(as_superuser($db, "SELECT * FROM instaid_adopt.adopt_column('insta5.notes', 'id', true)"),
 	qr/GRANT/, 'adopt_column() grants nothing to mallory, nor to everybody for her');
 unlike(as_owner('mallory', $db, "SELECT * FROM instaid_adopt.adopt_column('m13.t', 'id', true)"),
-	qr/GRANT/, '... nor for a table of hers');
+	qr/GRANT/,
+	'adopt_column() grants nothing to mallory, nor to everybody for her, nor for a table of hers');
 
 # ... nor to everybody for a view with which she may insert
 as_superuser($db, q{CREATE TABLE insta5.posts (id bigint PRIMARY KEY DEFAULT 0);
@@ -244,19 +249,19 @@ is(run_as('mallory', $db, published('m4', 4, 'PERFORM m.gain();') . q{
 	INSERT INTO m4.t DEFAULT VALUES;}), '', 'mallory has a copy of the published function');
 like(as_owner('mallory', $db, q{SELECT instaid_adopt.adopt_shard('m4', 4)}),
 	qr/NOTICE:  .*IDs of schema m4 go on above/, 'adopt_shard() of its schema');
-gained_nothing('... runs with her rights');
+gained_nothing('adopt_shard() of its schema: runs with her rights');
 is($node->safe_psql($db, q{
 	SELECT instaid.extract_shard_id(m4.next_id()),
 		(SELECT string_agg(DISTINCT proowner::regrole::text, ' ') FROM pg_proc
 		 WHERE pronamespace = 'm4'::regnamespace)}), '4|mallory',
-	'... and the functions stay hers');
+	'adopt_shard() of its schema, and the functions stay hers');
 is(as_superuser($db, q{SELECT instaid.renumber_shard('m4', 40)}), "\n",
 	'renumber_shard() of her shard');
-gained_nothing('... runs with her rights');
+gained_nothing('renumber_shard() of her shard: runs with her rights');
 is($node->safe_psql($db, q{
 	SELECT instaid.extract_shard_id(m4.next_id()), proowner::regrole FROM pg_proc
 	WHERE oid = 'm4.next_ids(integer,regclass)'::regprocedure}), '40|mallory',
-	'... and the functions stay hers');
+	'renumber_shard() of her shard, and the functions stay hers');
 # ... a superuser's function, with a sequence that mallory can set back
 run_as('mallory', $db, 'CREATE SEQUENCE m.hers; GRANT ALL ON m.hers TO PUBLIC');
 as_superuser($db, published('m7', 7, '') =~ s/nextval\('\K[^']+/m.hers/r);
@@ -288,7 +293,8 @@ like(as_superuser($db, q{SELECT instaid_adopt.adopt_shard('open')}),
 	qr/42501: other roles could let open\.next_id\(\).*
 DETAIL:  .*function open\.mod.*function open\.nextval.*operator open\.%/,
 	'adopt_shard() of a superuser\'s function with a search_path names what is in the way');
-gained_nothing('... finds nothing that she has put there');
+gained_nothing('adopt_shard() of a superuser\'s function with a search_path names what is in the'
+	  . ' way: finds nothing that she has put there');
 # ... if mallory's table uses the function of another role
 is(run_as('alice', $db, published('a8', 8, '') . q{
 	GRANT USAGE ON SCHEMA a8 TO PUBLIC;
@@ -307,7 +313,8 @@ like(as_owner('alice', $db, q{
 	ROLLBACK;}), qr/^8$.*WARNING:  .*other owners.*m\.far/ms,
 	'adopt_shard() leaves out tables of other roles that use the function');
 $holder->('ROLLBACK; RESET ROLE');
-gained_nothing('... and runs no code of theirs');
+gained_nothing('adopt_shard() leaves out tables of other roles that use the function, and runs'
+	  . ' no code of theirs');
 # ... and a default of hers that passes an argument keeps nobody from adopting
 run_as('alice', $db, published('a9', 9, '') =~ s/next_id\(\)/new_id(n integer DEFAULT 1)/r
 	. 'GRANT USAGE ON SCHEMA a9 TO PUBLIC');
@@ -327,7 +334,7 @@ as_superuser($db, q{
 	ALTER FUNCTION m11.next_id() OWNER TO mallory;
 	ALTER SEQUENCE m11.table_id_seq OWNER TO mallory});
 is(as_owner('mallory', $db, "$adopt; SELECT instaid.extract_shard_id(m11.next_id())"), "\n111\n",
-	'... until it is hers');
+	'adopt_shard() leaves a superuser\'s function in her schema alone, until it is hers');
 # ... even while her own function is being called
 is(run_as('mallory', $db, published('m10', 10, q{
 	PERFORM nextval('m10.table_id_seq');
@@ -339,7 +346,8 @@ $node->safe_psql($db, 'CREATE TABLE m10.t (id bigint DEFAULT m10.next_id())');
 like(as_owner('mallory', $db, q{SELECT instaid_adopt.adopt_shard('m10', 10)}),
 	qr/WARNING:  .*\n.*Their rows are not read: m10\.t\./,
 	'adopt_shard() leaves a superuser\'s table in it out');
-gained_nothing('... and does not read mallory\'s view with a superuser\'s rights');
+gained_nothing('adopt_shard() leaves a superuser\'s table in it out, and does not read'
+	  . ' mallory\'s view with a superuser\'s rights');
 
 # what her functions raise does not end adopt_shards(), even what WHEN OTHERS does not catch
 run_as('mallory', $db, published('z1', 131, 'ASSERT false;')
@@ -351,13 +359,15 @@ like(as_owner('mallory', $db, q{CALL instaid_adopt.adopt_shards('z_')}),
 	qr/z1\.next_id\(\) fails: assertion failed.*z2\.next_id\(\)|z1: .*z2: /s,
 	'adopt_shards() goes on after a function that raises an error');
 is(as_superuser($db, q{CALL instaid_adopt.adopt_shards('z_')})
-	=~ /mallory has 2: z1\.next_id\(\), \.\.\.\n/, 1, '... and has a line for each owner');
+	=~ /mallory has 2: z1\.next_id\(\), \.\.\.\n/, 1,
+	'adopt_shards() goes on after a function that raises an error, and has a line for each owner');
 like(run_as('alice', $db, q{CALL instaid_adopt.adopt_shards('z_')}), qr/schema z3 is shard 133/,
-	'... which adopts its own');
+	'adopt_shards() goes on after a function that raises an error, which adopts its own');
 run_as('mallory', $db, published('y1', 134, 'PERFORM pg_sleep(180);'));
 like(run_as('mallory', $db, q{SET statement_timeout = '5s'; CALL instaid_adopt.adopt_shards('y_')}),
 	qr/ERROR:  57014: canceling statement due to statement timeout\n/,
-	'... and ends when the statement is cancelled');
+	'adopt_shards() goes on after a function that raises an error, and ends when the statement'
+	  . ' is cancelled');
 
 ### A function of hers that declares what belongs to others
 
@@ -417,16 +427,16 @@ is(run_as('mallory', $db, q{
 	INSERT INTO m.views VALUES (5);}), '', 'mallory has a partitioned table');
 is(as_owner('mallory', $db, "SELECT * FROM instaid.create_partitions('m.views', $two_days)"),
 	"m.views_20260101\nm.views_20260102\n", 'create_partitions() of that table');
-gained_nothing('... runs with her rights');
+gained_nothing('create_partitions() of that table: runs with her rights');
 is($node->safe_psql($db, q{
 	SELECT DISTINCT relowner::regrole FROM pg_class
 	WHERE relname ~ '^views_2026' AND relkind = 'r'}), 'mallory',
-	'... and she owns the partitions');
+	'create_partitions() of that table, and she owns the partitions');
 as_superuser($db, q{
 	INSERT INTO m.views_20260101
 		SELECT instaid.make_id('2026-01-01 12:00 UTC', 1, 1) WHERE false;
 	ANALYZE m.views_20260101});
-gained_nothing('... and ANALYZE runs with her rights, too');
+gained_nothing('create_partitions() of that table, and ANALYZE runs with her rights, too');
 # a default partition of mallory
 $node->safe_psql($db, q{
 	CREATE TABLE insta5.parts (id bigint) PARTITION BY RANGE (id);
@@ -438,14 +448,15 @@ run_as('mallory', $db, q{
 like(as_superuser($db, "SELECT instaid.create_partitions('insta5.parts', $one_day)"),
 	qr/ERROR:  55000: default partition insta5\.parts_default does not belong to the owner of/,
 	'create_partitions() does not read a default partition of another owner');
-gained_nothing('... and PostgreSQL does not, either');
+gained_nothing('create_partitions() does not read a default partition of another owner, and'
+	  . ' PostgreSQL does not, either');
 # a superuser's table in a schema of mallory, who can put another table in its place
 $node->safe_psql($db, q{
 	CREATE TABLE m.theirs (id bigint) PARTITION BY RANGE (id);
 	CREATE TABLE m.ids (id bigint)});
 like(as_superuser($db, "SELECT $_"),
-	qr/ERROR:  55000: table m\.\w+ belongs to a superuser, and its schema does not
-.*HINT:  .*OWNER TO mallory;/s,
+	qr/ERROR:  55000: table (m\.\w+) belongs to a superuser, and its schema does not
+.*HINT:  Give it to the owner of the schema: ALTER TABLE \1 OWNER TO mallory;$/ms,
 	"$_ of a superuser's table in mallory's schema")
   for "instaid.create_partitions('m.theirs', $one_day)",
 	q{instaid_adopt.adopt_column('m.ids', 'id')};
@@ -470,7 +481,8 @@ for my $call (q{freeze_shard('m9')}, q{thaw_shard('m9')}, q{renumber_shard('m9',
 	like(as_superuser($db, "SELECT instaid.$call"),
 		qr/ERROR:  42501: sequence m9\.table_id_seq does not belong to the owner of shard m9
 DETAIL:  .*victim.*mallory/, "$call is refused for a sequence of another owner");
-	is($node->safe_psql($db, $state), $was, '... and the sequence does not change');
+	is($node->safe_psql($db, $state), $was,
+		"$call is refused for a sequence of another owner, and the sequence does not change");
 }
 $node->safe_psql($db, q{
 	ALTER SEQUENCE m9.table_id_seq OWNER TO mallory;
@@ -491,10 +503,10 @@ is(join("\n", map { my $file = $_; map { "$file: $_" }
 		  /^(?! *--)(.*SET (?:LOCAL )?(?:ROLE|SESSION AUTHORIZATION)\b.*)/mg }
 		  grep { !/--/ }
 		  glob '{common,extension,adopt,sql-edition}/*.sql examples/remove_shards.sql'),
-	'', '... and no function');
+	'', 'no C of the extension switches roles, and no function');
 is($node->safe_psql($db, q{SELECT count(*) FROM pg_proc
 	WHERE pronamespace::regnamespace::text ~ '^instaid' AND prosecdef}), 0,
-	'... none is SECURITY DEFINER');
+	'no C of the extension switches roles: none is SECURITY DEFINER');
 
 ### Views and functions that read objects of all roles
 
@@ -505,7 +517,7 @@ gained_nothing('views and audit() run no code of others');
 is(as_superuser($db,
 	q{SELECT instaid.settled_id('m9') >= 0, instaid.settled_id('m9', 'm9.table_id_seq') >= 0}),
 	"t|t\n", 'settled_id() of mallory\'s shard');
-gained_nothing('... runs no code of hers');
+gained_nothing('settled_id() of mallory\'s shard: runs no code of hers');
 
 ### A next_id() that another role could replace, and the cures of audit()
 
@@ -539,21 +551,28 @@ for my $edition ('extension', 'SQL')
 		qr/DETAIL:  It is shard 71 of role mallory, with epoch/,
 		"$edition: create_shard() says whose shard a schema is");
 	my $adopt = 'SELECT * FROM instaid_adopt.adopt_column';
-	like(as_superuser($db, "$adopt('public.orders', 'id')"),
-		qr/ERROR:  55000: other roles could replace public\.next_id\(\)
-DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.\nHINT:  ./,
-		'... and adopt_column() does not give a table the next_id() of another role');
+	my $refused = as_superuser($db, "$adopt('public.orders', 'id')");
+	like($refused, qr/ERROR:  55000: other roles could replace public\.next_id\(\)
+DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.\n/,
+		"$edition: adopt_column() does not give a table the next_id() of another role");
+	# by whatever name the superuser has
+	is(Clients::hints($refused) =~ s/shard of \w+,/shard of ...,/r,
+		'Let the column use a shard of ..., or of a superuser. If you trust'
+		  . ' the other roles, set its default yourself.',
+		"$edition: adopt_column() says whose shard the column can use");
 	like(run_as('victim', $db, "$adopt('h.notes', 'id', true)"),
 		qr/ERROR:  55000: .*\nDETAIL:  .*: h\.next_id\(\) of mallory, .*, schema h of mallory\./,
-		'... nor in a dry run');
+		"$edition: a dry run of adopt_column() does not give it, either");
 	like(run_as('victim', $db, "$adopt('insta5.notes', 'id')"),
-		qr/^ALTER TABLE .* SET DEFAULT insta5\.next_id\(\)$/m, '... but that of a superuser');
+		qr/^ALTER TABLE .* SET DEFAULT insta5\.next_id\(\)$/m,
+		"$edition: adopt_column() gives a table the next_id() of a superuser");
 	as_superuser($db,
 		"ALTER DATABASE $db OWNER TO victim; ALTER SCHEMA v5 OWNER TO pg_database_owner");
 	like(run_as('victim', $db, "$adopt('v5.notes', 'id')"), $edition eq 'SQL'
 		? qr/ERROR:  55000: .*\nDETAIL:  .* do not: v5\.next_id\(\) of mallory\.\n/
 		: qr/^ALTER TABLE .* SET DEFAULT v5\.next_id\(\)$/m,
-		'... and that of its owner, unless she could add a function that is found');
+		"$edition: adopt_column() gives a table the next_id() of its owner, unless she could add"
+		  . " a function that is found");
 	# replace_copy() of victim's function, where the next_id() beside it is hers
 	run_as('victim', $db, q{
 		CREATE FUNCTION v5.old_id() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';}
@@ -561,7 +580,7 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 	run_as('mallory', $db, "CREATE FUNCTION v5.$hers") if $edition ne 'SQL';
 	like(run_as('victim', $db, q{SELECT instaid_adopt.replace_copy('v5.old_id()')}),
 		qr/ERROR:  22023: schema v5 is a shard already/,
-		'... and replace_copy() does not call it either');
+		"$edition: replace_copy() does not call the next_id() of another role, either");
 	as_superuser($db, "ALTER DATABASE $db OWNER TO CURRENT_USER");
 	# Each finding there is, of what she has, and of a superuser's tables beside it
 	my $declared = sub {
@@ -646,8 +665,9 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 		"$edition: audit() finds all that there can be");
 	is(join(' ', map { "$_->[1] $_->[2]" } grep { $_->[0] eq 'foreign_function' } @findings),
 		'h.narrow.id role mallory could replace the function of its default',
-		'... with the next_id() of another role, but not hers in her tables');
-	gained_nothing('... and runs no code of hers');
+		"$edition: audit() finds all that there can be, with the next_id() of another role, but"
+		  . " not hers in her tables");
+	gained_nothing("$edition: audit() finds all that there can be, and runs no code of hers");
 	# what is a sentence: it names no next_id(), and leaves rows and partitions to their owner
 	unlike(join("\n", map { $_->[3] } @findings), qr/\b(?:h|public|its)[. ]next_id\(/,
 		'no cure names her next_id()');
@@ -657,7 +677,7 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 			EXECUTE format('CREATE FUNCTION pg_temp.cure(anyelement) RETURNS void
 				LANGUAGE sql AS %L', a.cure);
 			DROP FUNCTION pg_temp.cure(anyelement);
-		END LOOP; END $$}), '', '... each cure is SQL');
+		END LOOP; END $$}), '', 'no cure names her next_id(): each cure is SQL');
 	like($cures{$_}, qr/\bowner\b|as role mallory/, "the cure of $_ is for the owner of the table")
 	  for 'no_partition', 'last_partition', 'default_partition', 'ahead_of_clock', 'narrow_column',
 		'partition_reference';
@@ -665,7 +685,8 @@ DETAIL:  .*: public\.next_id\(\) of mallory, public\.next_ids\(.*\) of mallory\.
 	{
 		like(as_superuser($db, "$adopt('$table', 'id'); INSERT INTO $table DEFAULT VALUES"),
 			qr/ERROR:  55000: /, "adopt_column() of $table, as its cure says");
-		gained_nothing('... and an INSERT run no code of hers');
+		gained_nothing("adopt_column() of $table, as its cure says, and an INSERT run no code of"
+			  . " hers");
 	}
 	for my $finding (grep { $_->[3] =~ /\b[A-Z]{4,} .*;/ } @findings)
 	{
@@ -688,12 +709,12 @@ is(run_as('mallory', $squatted, q{
 	'', 'mallory has a schema instaid_adopt, where that is missing');
 my $cure = $node->safe_psql($squatted, 'SELECT cure FROM instaid.audit()');
 is($cure, 'CREATE EXTENSION instaid_adopt; -- Then audit() has another cure.',
-	'... which no cure calls');
+	'mallory has a schema instaid_adopt, where that is missing, which no cure calls');
 my $said = as_superuser($squatted, "$cure\nSELECT instaid.create_shard('insta9', 9);");
 like($said, qr/ERROR:  55000: schema "instaid_adopt" already exists\nHINT:  Run nothing in it/,
-	'... and which the extension refuses');
-unlike($said, qr/instaid_adopt\./, '... and no HINT calls it');
-gained_nothing('... so that nothing of hers runs');
+	'the extension refuses the schema that the cure made');
+unlike($said, qr/instaid_adopt\./, 'no HINT calls what stands in that schema');
+gained_nothing('the cure runs nothing of hers');
 
 ### The positions of a database, which a superuser restores in another one
 
@@ -730,25 +751,35 @@ my $positions = as_superuser($db, "SET search_path = planted, m, pg_catalog;
 like($positions, qr/touch planted.*m15\.table_id_seq.*'m9', 't'\);/s,
 	'dump_positions() by a superuser, also of a sequence of alice\'s in her shard');
 like($positions, qr/^WARNING: .*the position of sequence v\.invoices is left out$/m,
-	'... and says that it leaves out a sequence that another role\'s shard names');
-gained_nothing('... runs no code of others');
+	'dump_positions() by a superuser, also of a sequence of alice\'s in her shard, and says that'
+	  . ' it leaves out a sequence that another role\'s shard names');
+gained_nothing('dump_positions() by a superuser, also of a sequence of alice\'s in her shard:'
+	  . ' runs no code of others');
 $positions =~ s/^(?:WARNING|DETAIL|HINT|LOCATION): .*\n//mg;
 my $restored = as_superuser($db, "SET search_path = planted, m, pg_catalog;\n$positions");
 is($restored =~ s/^WARNING: .*v\.invoices not restored: it was left out\n(?:[DHL].*\n)+//mgr
 	=~ s/^\s*\n//mgr, '',
-	'... and its statements run where others have planted functions and operators');
+	'dump_positions() by a superuser, also of a sequence of alice\'s in her shard, and its'
+	  . ' statements run where others have planted functions and operators');
 is(run_as('victim', $db, q{SELECT nextval('v.invoices')}), "7\n",
-	'... and leave a sequence alone that another role\'s shard names');
+	'dump_positions() by a superuser, also of a sequence of alice\'s in her shard, and leave a'
+	  . ' sequence alone that another role\'s shard names');
 is($node->safe_psql($db, q{SELECT frozen FROM instaid.shards WHERE schema_name = 'm9'}), 't',
-	'... and freeze what is frozen');
-gained_nothing('... and run no code of theirs');
-ok(!-e 'planted', '... nor a command of psql');
+	'dump_positions() by a superuser, also of a sequence of alice\'s in her shard, and freeze'
+	  . ' what is frozen');
+gained_nothing('dump_positions() by a superuser, also of a sequence of alice\'s in her shard,'
+	  . ' and run no code of theirs');
+ok(!-e 'planted',
+	'dump_positions() by a superuser, also of a sequence of alice\'s in her shard, nor a command'
+	  . ' of psql');
 my $trap = database('trap');
 run_as('mallory', $trap, 'CREATE SCHEMA instaid; GRANT USAGE ON SCHEMA instaid TO PUBLIC');
 run_as('mallory', $trap, $planted);
 like(as_superuser($trap, $positions), qr/^schema "instaid" is missing, or belongs to another role/m,
-	'... and do not run where instaid is a schema of mallory\'s');
-gained_nothing('... whose functions they would call');
+	'dump_positions() by a superuser, also of a sequence of alice\'s in her shard, and do not'
+	  . ' run where instaid is a schema of mallory\'s');
+gained_nothing('dump_positions() by a superuser, also of a sequence of alice\'s in her shard,'
+	  . ' whose functions they would call');
 # relations of hers in place of the sequences
 run_as('mallory', $db, q{
 	ALTER SEQUENCE m4.table_id_seq RENAME TO away;
@@ -756,8 +787,10 @@ run_as('mallory', $db, q{
 	GRANT USAGE ON SCHEMA m4 TO PUBLIC;
 	GRANT ALL ON m4.table_id_seq TO PUBLIC});
 like(as_superuser($db, $positions), qr/WARNING:  42704: position of sequence m4\.table_id_seq not/,
-	'... and name a view that has the name of a sequence');
-gained_nothing('... and do not read it');
+	'dump_positions() by a superuser, also of a sequence of alice\'s in her shard, and name a'
+	  . ' view that has the name of a sequence');
+gained_nothing('dump_positions() by a superuser, also of a sequence of alice\'s in her shard,'
+	  . ' and do not read it');
 run_as('mallory', $db, 'DROP VIEW m4.table_id_seq; ALTER SEQUENCE m4.away RENAME TO table_id_seq');
 
 ### The node's shard

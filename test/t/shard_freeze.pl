@@ -36,19 +36,21 @@ for my $option ('--schema-only', '--no-owner')
 			$node->connstr('postgres') ], "pg_dump $option of a frozen shard");
 	$node->command_ok(
 		[ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr($copy) ],
-		'... is restored');
+		"pg_dump $option of a frozen shard: is restored");
 	is($node->safe_psql($copy, q{
 		SELECT s.frozen, bool_and(q.seqmax < 9007199254740991), count(*)
 		FROM instaid.shards AS s CROSS JOIN instaid._shard_sequences('insta5') AS t
 			JOIN pg_sequence AS q ON q.seqrelid = t
-		GROUP BY s.frozen}), 't|t|2', '... with the bounds');
-	like(($node->psql($copy, "SELECT $_"))[2], qr/ERROR:  shard insta5 is frozen/, "... no $_")
+		GROUP BY s.frozen}), 't|t|2', "pg_dump $option of a frozen shard, with the bounds");
+	like(($node->psql($copy,
+		"SELECT $_"))[2], qr/ERROR:  shard insta5 is frozen/, "pg_dump $option of a frozen"
+			  . " shard: no $_")
 	  for 'insta5.next_id()', q{insta5.next_id('insta5.likes_id_seq')},
 	  q{instaid.next_id('insta5.table_id_seq', 5)};
 	$node->safe_psql($copy, q{SELECT instaid.thaw_shard('insta5')});
 	is($node->safe_psql($copy, qq{SET client_min_messages = error;
 		SELECT insta5.next_id() > $last, insta5.next_id('insta5.likes_id_seq') > $last_like}),
-		't|t', '... and goes on above when it is thawed');
+		't|t', "pg_dump $option of a frozen shard, and goes on above when it is thawed");
 }
 
 $node->stop;

@@ -124,16 +124,17 @@ $start = time;
 $node->command_ok(
 	[ 'pg_restore', '-e', '-j', '2', '--no-owner', '-U', 'developer',
 		'-d', $node->connstr('copy'), $dump ],
-	'... and restores it with two jobs');
+	'the owner of the database dumps it, and restores it with two jobs');
 note(sprintf 'pg_restore -j 2: %.2f s', time - $start);
 my $declarations = q{
 	SELECT md5(string_agg(concat_ws(' ', schema_name, shard_id, epoch, sequence), ','
 		ORDER BY shard_id))
 	FROM instaid.shards};
 is($node->safe_psql('copy', $declarations, @developer),
-	$node->safe_psql('single', $declarations, @developer), '... with the same shards');
+	$node->safe_psql('single', $declarations, @developer),
+	'the owner of the database dumps it, with the same shards');
 is($node->safe_psql('copy', "SELECT instaid.extract_shard_id(insta$last.next_id())", @developer),
-	$last, '... which make IDs');
+	$last, 'the owner of the database dumps it: the shards make IDs');
 
 # DROP EXTENSION takes a lock for each function and each table with a default.
 my ($ret, $stdout, $stderr) = $node->psql('many',
@@ -145,7 +146,7 @@ $node->append_conf('postgresql.conf', "max_locks_per_transaction = 512\n");
 $node->restart;
 timed('DROP EXTENSION', 'many', 'DROP EXTENSION IF EXISTS instaid CASCADE');
 is($node->safe_psql('many', q{SELECT count(*) FROM pg_proc WHERE proname ~ '^next_ids?$'}), '0',
-	'... and max_locks_per_transaction = 512 is enough');
+	'the owner of the database dumps it, and max_locks_per_transaction = 512 is enough');
 
 $node->stop;
 how_far() if $ENV{FULL};
@@ -197,7 +198,8 @@ sub how_far
 		my $inserts = join '', map { $insert->($_) } 0 .. $_ - 1;
 		my $bytes   = $far->safe_psql('far', "$inserts $memory");
 		Clients::report("memory of a session that has used $_ of the shards: $bytes bytes");
-		cmp_ok($bytes, '<', 4e6 + $_ * 40e3, '... is below 4 MB and 40 kB for each shard');
+		cmp_ok($bytes, '<', 4e6 + $_ * 40e3,
+			'the owner of the database dumps it: is below 4 MB and 40 kB for each shard');
 	}
 	seconds('VACUUM ANALYZE', sub { $far->safe_psql('far', 'VACUUM ANALYZE') });
 	look($far);
@@ -222,7 +224,9 @@ sub how_far
 				JOIN (SELECT relnamespace, relowner FROM pg_class
 					UNION ALL SELECT pronamespace, proowner FROM pg_proc) AS o (schema, role)
 				ON schema = n.oid AND role = nspowner AND role::regrole::text = owner}),
-			$shards * 14, '... and all that is in them has its owner');
+			$shards * 14,
+			"$how: all shards are there, and next_id() goes on above, and all that is in them"
+			  . " has its owner");
 	};
 	my $file = "$dump.far";
 	seconds('pg_dump -Fc', '-f', $file, '-d', $far->connstr('far'));

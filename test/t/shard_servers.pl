@@ -49,7 +49,7 @@ sub copy_shard
 		"dump of $schema");
 	$two->command_ok(
 		[ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $two->connstr('postgres') ],
-		'... is restored');
+		"dump of $schema: is restored");
 	return;
 }
 
@@ -85,7 +85,8 @@ for my $case (
 	$node->safe_psql('postgres', $do);
 	is(found($one, $two, $router), twice($number), $name);
 	$node->safe_psql('postgres', $undo);
-	is(found($one, $two, $router), $none, '... which is undone');
+	is(found($one, $two, $router), $none,
+		'nothing is found in a healthy set, with a standby and a frozen source, which is undone');
 }
 
 # a dump that is restored while the shard lives, and a clone that was started
@@ -102,7 +103,8 @@ like(found($two, [ $two, 'other' ]), qr/^failure: .*instaid.*\na server does not
 $two->safe_psql('other', 'CREATE EXTENSION instaid');
 is(found($two, [ $two, 'other' ]), $none, 'a second database, which does not use the node shard');
 $two->safe_psql('other', 'SELECT instaid.next_id()');
-is(found($two, [ $two, 'other' ]), twice(1002), '... and then uses it');
+is(found($two, [ $two, 'other' ]), twice(1002),
+	'a second database, which does not use the node shard, and then uses it');
 $standby->stop;
 like(found($one, $standby, $two), qr/^failure: .*a server does not answer\n$/s,
 	'a server that is down makes the loop fail');
@@ -148,7 +150,8 @@ my @shard_ids =
   (shard_id_of($one, 'tenant1'), shard_id_of($two, 'tenant2'), shard_id_of($one, 'tenant3'));
 is("@shard_ids", '3000 3002 3004',
 	'each shard has a number of its own, and failures leave out theirs');
-is(found($one, $two), $none, '... which the loop confirms');
+is(found($one, $two), $none,
+	'each shard has a number of its own, and failures leave out theirs, which the loop confirms');
 
 # the authority is restored from an old backup
 my $restore = q{SELECT setval('shard_ids', 3000, false)};
@@ -158,6 +161,8 @@ like($stderr, qr/ERROR:  shard ID 3000 is taken/,
 	'a number that the authority repeats is refused on the server that has it');
 $router->safe_psql('postgres', $restore);
 $two->safe_psql('postgres', tenant('tenant4'));
-is(found($one, $two), twice(3000), '... and found if another server uses it');
+is(found($one, $two), twice(3000),
+	'a number that the authority repeats is refused on the server that has it, and found if'
+	  . ' another server uses it');
 
 done_testing();

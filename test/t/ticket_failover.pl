@@ -113,10 +113,12 @@ for my $case (
 	my @calls =
 	  map { begin("call_${ticket}_$_", $take, "SET synchronous_commit = $_; $take") }
 	  'on', 'remote_write', 'remote_apply';
-	is(outcome($_), 'waits', "... and so do calls that another session's record covers: $_->{name}")
+	is(outcome($_), 'waits',
+		"$ticket: a call in a transaction waits, and so do calls that another session's record"
+		  . " covers: $_->{name}")
 	  for @calls;
 	my $off = $local->("COMMIT; SET synchronous_commit = off; $take");
-	like($off, qr/^\d+$/m, "$ticket: ... but not with synchronous_commit = off");
+	like($off, qr/^\d+$/m, "$ticket: a call does not wait with synchronous_commit = off");
 
 	# A call that is cancelled returns no value.
 	$local->(
@@ -141,7 +143,9 @@ for my $case (
 	my @values = map { end($_) } $open, @calls;
 	is(duplicates(split /\s+/, "$taken $off @values"),
 		0, "$ticket: without the standby the calls go on, and no value comes twice");
-	like("@values", qr/\A\d+\n \d+\n\z/, '... one value for each call');
+	like("@values", qr/\A\d+\n \d+\n\z/,
+		"$ticket: without the standby the calls go on, and no value comes twice: one value for"
+		  . " each call");
 }
 
 ### The standby takes over under load, and the old primary becomes its standby, in turns.
@@ -189,10 +193,12 @@ for my $round (1 .. $rounds)
 		is($problems{$name} =~ s/.*terminating connection.*\n//gr,
 			'', "$name, failover $round: no statement fails");
 		my $new = Clients::summary($after{$name}->files);
-		cmp_ok($new->{count}, '>', 0, "... the new primary returns $new->{count} values");
+		cmp_ok($new->{count}, '>', 0,
+			"$name, failover $round: the new primary returns $new->{count} values");
 		push @{ $files{$name} }, $clients{$name}->files, $after{$name}->files;
 		my $all = Clients::summary(@{ $files{$name} });
-		is($all->{duplicates}, 0, "... and none of $all->{count} values so far comes twice");
+		is($all->{duplicates}, 0,
+			"$name, failover $round, and none of $all->{count} values so far comes twice");
 	}
 	follow($node, $standby) if $round < $rounds;
 	($node, $standby) = ($standby, $node);
@@ -210,7 +216,7 @@ sub follow
 	$new->safe_psql('postgres', 'CHECKPOINT');
 	$old->command_ok(
 		[ 'pg_rewind', '-D', $old->data_dir, '--source-server', $new->connstr('postgres') ],
-		'... and the old primary follows it');
+		'the server logged no error of its own, and the old primary follows it');
 	# this is the new one's
 	unlink $old->data_dir . '/postgresql.conf';
 	$old->append_conf('postgresql.conf', $settings);

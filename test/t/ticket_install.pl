@@ -47,13 +47,14 @@ for my $installer ('superuser', 'mallory', 'hostile')
 		"the extension is installed by $installer");
 	$rights{$installer} = $node->safe_psql($name, $members);
 	is($rights{$installer}, $rights{superuser},
-		'... and belongs to the same role, with its rights');
+		"the extension is installed by $installer, and belongs to the same role, with its rights");
 	like(run_as('mallory', $name, q{
 		CREATE FUNCTION instaid_tickets.next(integer) RETURNS integer LANGUAGE sql AS '';}),
 		qr/permission denied for schema instaid_tickets/,
-		'... and mallory adds nothing to its schema');
+		"the extension is installed by $installer, and mallory adds nothing to its schema");
 	is(run_as('mallory', $name, q{CREATE SEQUENCE m.s; SELECT instaid_tickets.next('m.s'),
-			instaid_tickets.create('m.t', 1, 2)}), "1|m.t\n", '... whose functions she can call');
+			instaid_tickets.create('m.t', 1, 2)}), "1|m.t\n",
+			"the extension is installed by $installer, whose functions she can call");
 }
 like($rights{superuser}, qr/instaid_tickets\.next\(.*\|PUBLIC\|EXECUTE/, 'rights are compared');
 my $there = database('there', 0);
@@ -100,14 +101,15 @@ my $said = as_superuser($db, "SET search_path = m, public; $calls;
 	SELECT * FROM instaid_tickets.audit(); SELECT * FROM instaid_tickets.metrics;
 	SELECT instaid_tickets.create('m.view', if_not_exists => true);");
 gained_nothing('functions, views and audit() run no code of hers');
-unlike($said, qr/XX000|server closed|internal/, '... and nothing breaks');
+unlike($said, qr/XX000|server closed|internal/, 'mallory has all that, and nothing breaks');
 is($node->safe_psql($db, 'SELECT count(*) > 5 FROM instaid_tickets.tickets;
 	SELECT count(*) FROM instaid_tickets.tickets WHERE ticket::text ~ $$victims$$;
 	SELECT count(*) FROM instaid_tickets.metrics'), "t\n0\n1",
-	'... and all can be listed, but her default says nothing about the sequence of another role');
+	'mallory has all that, and all can be listed, but her default says nothing about the'
+	  . ' sequence of another role');
 as_superuser($db, q{SELECT cure FROM instaid_tickets.audit() WHERE cure ~ '^(ALTER|SELECT|REVOKE)'
 	\gexec});
-gained_nothing('... nor do the cures');
+gained_nothing('mallory has all that, nor do the cures');
 for my $call (q{next('v.victims')}, q{lease('v.victims', 1)}, q{guard('v.victims', 10)},
 	q{restripe('v.victims', 1, 2, 10)}, q{create('v.mine')})
 {
@@ -177,10 +179,10 @@ for my $case ([ 'whole', '-Fc' ], [ 'part', '-Fc', '-n', 'app' ])
 	command_ok([ 'pg_dump', @options, '-f', $dump, '-d', $node->connstr('source') . ' user=alice' ],
 		"pg_dump of the $name");
 	command_ok([ 'pg_restore', '-e', '-d', $node->connstr($name) . ' user=alice', $dump ],
-		'... is restored by its owner');
+		"pg_dump of the $name: is restored by its owner");
 	is($node->safe_psql($name, 'INSERT INTO app.bills DEFAULT VALUES RETURNING no;
 		SELECT values_left, step, is_used FROM instaid_tickets.tickets'), "17\n196|100|t",
-		'... and goes on, with its guard and its step');
+		"pg_dump of the $name, and goes on, with its guard and its step");
 }
 # An older state goes on above a newer one by a statement of the page.
 my ($positions) = grep { /setval/ } map { $_->{text} } section_blocks('docs/tickets.md', 'Backups');
@@ -209,11 +211,14 @@ is($plain->safe_psql('postgres', 'SELECT max(no) FROM bills'), 6, 'a standby wit
 $primary->stop;
 $plain->promote;
 like(($plain->psql('postgres', 'INSERT INTO bills VALUES (DEFAULT)'))[2],
-	qr/could not access file "instaid_tickets"/, '... cannot go on by itself');
+	qr/could not access file "instaid_tickets"/,
+	'a standby without the library: cannot go on by itself');
 cmp_ok($plain->safe_psql('postgres', q{
 	ALTER SEQUENCE invoices CACHE 1;
 	ALTER TABLE bills ALTER no SET DEFAULT nextval('invoices');
-	INSERT INTO bills VALUES (DEFAULT) RETURNING no}), '>', 6, '... but with nextval()');
-is($plain->safe_psql('postgres', 'SELECT max(no) % 2 FROM bills'), 0, '... in its stripe');
+	INSERT INTO bills VALUES (DEFAULT) RETURNING no}), '>', 6,
+	'a standby without the library, but with nextval()');
+is($plain->safe_psql('postgres',
+	'SELECT max(no) % 2 FROM bills'), 0, 'a standby without the library, in its stripe');
 
 done_testing();

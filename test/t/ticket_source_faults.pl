@@ -64,7 +64,20 @@ is(join(' ', take($node, 'verified', 3)), '1 2 3',
 	'values come over TLS, beside a library that has reserved 1 GB');
 tls_source('forged', %verify, sslrootcert => "$dir/other.crt");
 like(failure($node, 'forged'), qr/certificate verify failed/,
-	'... but not from a server with another certificate');
+	'values come over TLS, beside a library that has reserved 1 GB, but not from a server with'
+	  . ' another certificate');
+
+### An authority that is set back by one value: its next lease begins with the last one
+
+tls_source('set_back', %verify);
+take($node, 'set_back', 2);
+wait_segment($node, 'set_back', 'spare_left > 0');
+my $last = segment($node, 'set_back', 'spare_last');
+$authority->safe_psql('postgres', "SELECT setval('set_back', $last - 1)");
+# it is not asked for more before these are used
+$node->psql('postgres', q{SELECT instaid_tickets.next('set_back')}) for 1 .. 2 * $last;
+is(log_count($node, qr/it leased $last to \d+ by 1, and this server has had such values/) > 0, 1,
+	'an authority that was set back by one value is refused');
 
 ### A ticket that is dropped while the worker reads its source
 

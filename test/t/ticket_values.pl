@@ -5,6 +5,7 @@
 # sessions use a new name at once.  One of two servers, odd and even, is killed and
 # restarted, and a third one joins them.
 #
+# FULL=1 adds rounds
 # INSTAID_TEST_ROUNDS=5 shortens it.
 
 use strict;
@@ -22,7 +23,8 @@ use Clients;
 
 @Clients::extensions = ('instaid_tickets');
 
-my $rounds = $ENV{INSTAID_TEST_ROUNDS} ? ($ENV{INSTAID_TEST_ROUNDS} + 1) / 2 : 9;
+my $rounds = $ENV{INSTAID_TEST_ROUNDS} ? ($ENV{INSTAID_TEST_ROUNDS} + 1) / 2
+  : $ENV{FULL} ? 18 : 6;
 
 ### A crash.  No background process flushes WAL by chance.
 
@@ -56,9 +58,11 @@ for my $take (
 my ($nextval, $ticket, $leased) = @taken;
 is("@$nextval", '1 2 3 4 2', 'after a crash, nextval() returns a value again');
 is("@$ticket[0 .. 3]", '1 2 3 4', 'before the crash, next() returns the same values');
-cmp_ok($ticket->[4], '>', 4, '... and after it a value above them');
+cmp_ok($ticket->[4], '>', 4,
+	'before the crash, next() returns the same values, and after it a value above them');
 is("@$leased[0 .. 3]", '5 10 15 20', 'before the crash, lease() returns blocks of five');
-cmp_ok($leased->[4], '>', 20, '... and after it a block above them');
+cmp_ok($leased->[4], '>', 20,
+	'before the crash, lease() returns blocks of five, and after it a block above them');
 
 # A ticket does not vanish if its creation was committed, but not flushed.
 $node->safe_psql('postgres', q{
@@ -121,7 +125,7 @@ for my $case ([ 10000, 10, '-c', 8, '-t', 1250 ], [ 200, 0, '-C', '-c', 4, '-t',
 	# background processes write a record now and then
 	my $most = 2 * $records + (time - $began) / 5;
 	ok( $flushes >= $records && $flushes <= $most + 1,
-		"... and flush WAL $records to $most times: $flushes");
+		"$calls calls take as many values, and flush WAL $records to $most times: $flushes");
 }
 my $stepped = $node->safe_psql('postgres', 'SELECT last_value FROM public.stepped');
 $node->stop('immediate');
@@ -243,13 +247,13 @@ is( $node->safe_psql('restored', $tickets),
 	$node->safe_psql('postgres', $tickets),
 	'the restored database has the tickets and their values');
 is($node->safe_psql('restored', q{SET ROLE app; SELECT instaid_tickets.next('"Odd ""name"""')}),
-	1053, '... and the privileges on them');
+	1053, 'the restored database has the tickets and their values, and the privileges on them');
 is($node->safe_psql('restored', 'INSERT INTO photos DEFAULT VALUES RETURNING id'),
-	293, '... and the defaults that use them');
+	293, 'the restored database has the tickets and their values, and the defaults that use them');
 is( $node->safe_psql('restored', q{SET ROLE app;
 	SELECT instaid_tickets.create('public.created_there')}),
 	'created_there',
-	'... and the privilege to create them');
+	'the restored database has the tickets and their values, and the privilege to create them');
 $node->stop;
 
 ### Two servers, and then a third.  A client connects to a list of hosts, each time in
@@ -338,11 +342,12 @@ my $received = received();
 is($received->{failure}, undef,
 	'odd and even: no client fails while one server is killed and restarted');
 is(scalar(grep { $_ % 2 != 1 } @{ $received->{ $odd->port } }),
-	0, '... one issues ' . @{ $received->{ $odd->port } } . ' odd values');
+	0, 'odd and even: one issues ' . @{ $received->{ $odd->port } } . ' odd values');
 is(scalar(grep { $_ % 2 != 0 } @{ $received->{ $even->port } }),
-	0, '... the other one issues ' . @{ $received->{ $even->port } } . ' even values');
+	0, 'odd and even: the other one issues ' . @{ $received->{ $even->port } } . ' even values');
 my %seen;
-is(scalar(grep { $seen{$_}++ } map { @$_ } values %$received), 0, '... and no value comes twice');
+is(scalar(grep { $seen{$_}++ } map { @$_ } values %$received), 0,
+	'odd and even, and no value comes twice');
 
 # The third server joins by the steps of docs/tickets.md, while the clients go on.
 my $third = Clients::server('third');
@@ -366,23 +371,24 @@ append_to_file("$dir/stop", '');
 waitpid $_, 0 for @clients;
 
 $received = received();
-is($received->{failure}, undef, '... no client fails while it joins');
+is($received->{failure}, undef, 'a third server: no client fails while it joins');
 my ($server, %slips) = (0);
 for my $n ($odd, $even, $third)
 {
 	$server++;
 	$slips{$server} = grep { $_ > $boundary && $_ % 3 != $server % 3 } @{ $received->{ $n->port } };
 	cmp_ok(scalar(grep { $_ > $boundary } @{ $received->{ $n->port } }),
-		'>=', 50, "... server $server issues values above the boundary");
+		'>=', 50, "a third server: server $server issues values above the boundary");
 }
-is(join(' ', map { $slips{$_} } 1 .. 3), '0 0 0', '... each with its own residue');
+is(join(' ', map { $slips{$_} } 1 .. 3), '0 0 0', 'a third server: each with its own residue');
 %seen = ();
 my $count = map { @$_ } values %$received;
 is(scalar(grep { $seen{$_}++ } map { @$_ } values %$received),
-	0, "... and none of $count values comes twice");
+	0, "a third server, and none of $count values comes twice");
 
 $_->stop for $odd, $even, $third;
-unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/, '... the server logged no error of its own')
+unlike(slurp_file($_->logfile), qr/TRAP:|XX000|PANIC/,
+	'a third server: the server logged no error of its own')
   for $odd, $even, $third;
 
 done_testing();

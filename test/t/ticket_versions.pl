@@ -30,7 +30,7 @@ like($node->safe_psql('postgres', sprintf $mark, 'ids'), qr/^t\|\d{6,7}$/,
 $node->safe_psql('postgres', q{ALTER SEQUENCE ticket OWNED BY NONE; ALTER SEQUENCE ticket CYCLE;
 	ALTER SEQUENCE ticket NO CYCLE; SELECT instaid_tickets.next('ticket')});
 is($node->safe_psql('postgres', sprintf $mark, 'ticket'), 't|49',
-	'... and begins anew in a new file');
+	'next_id() writes the file and the ticks that are left, and begins anew in a new file');
 
 ### A library of another version
 

@@ -64,7 +64,7 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 		$found{$_} = $1 while $file =~
 		  /(?:version CONSTANT text := \x27|the SQL edition of instaid )([\d.]+)\x27/g;
 	}
-	for (glob "docs/*.md clients/*/README.md kubernetes/* clients/pglite/*.ts") {
+	for (glob "docs/*.md clients/*/README.md packaging/*/* clients/pglite/*.ts") {
 		my $file = text($_);
 		$found{"$_, $&"} = $1 while $file =~ /\b(?:instaid[-:]|version: \x27)(\d+\.\d+)/g;
 	}
@@ -74,7 +74,7 @@ check 'one version is everywhere' perl -MJSON::PP -e '
 		(map { ("META.json, provides $_" => $meta->{provides}{$_}{version}) }
 			keys %{ $meta->{provides} }),
 		"debian/changelog" => text("debian/changelog") =~ /^instaid \((.*)-/,
-		"rpm/instaid.spec" => text("rpm/instaid.spec") =~ /^Version: *(.*)$/m,
+		"packaging/rpm/instaid.spec" => text("packaging/rpm/instaid.spec") =~ /^Version: *(.*)$/m,
 		"README.md, the zip" => text("README.md") =~ /instaid-([\d.]+)\.zip/);
 	@others = grep { $release{$_} ne $meta->{version} } sort keys %release;
 	die map { "$_ has the version $release{$_}, and META.json has $meta->{version}\n" } @others
@@ -91,6 +91,11 @@ check 'lines of tests have at most 100 columns' in_width 100 \
 	.ci/run sql-edition/*.sh sql-edition/*.pl test/*.sh test/*.pl test/lib/* \
 	test/tools/*.* \
 	test/t/*.pl test/cluster/*.pl
+# those of instaid-move are not yet
+check 'names of tests are whole: none begins with "..."' perl -ne '
+	print "$ARGV: $_" and $bad = 1 if m{["\x27](?:\S+: )?\.\.\. \w}; END { exit $bad }' \
+	$(ls test/t/*.pl | grep -v /move_) test/cluster/*.pl test/lib/*.pm test/pgtap/*.sql \
+	test/*.sh test/tools/packages/*
 check 'a suite names what FULL=1 adds to it' sh -c '
 	! grep -LE "^# (FULL=1 adds|only with FULL=1)" $(grep -lE "FULL(}|:-)|^check_full" \
 		test/t/*.pl test/cluster/*.pl test/bench.sh test/fuzz.sh test/memcheck.sh test/model.sh \
@@ -112,6 +117,7 @@ check 'C includes files of its folder, and libraries those of src/common/' perl 
 			die "$file: $_" if $header =~ m,/, || $ours{$header} && !grep { -f "$_/$header" } @may;
 		}
 	}'
+check 'a test has each HINT whole' perl test/tools/hints.pl
 check 'each place names the versions that the folders have' perl test/tools/versions.pl
 check 'debian/control is debian/control.in for PostgreSQL 15' sh -c '
 	sed "s/PGVERSION/15/" debian/control.in | diff - debian/control'

@@ -51,7 +51,7 @@ if [ $# -eq 0 ]; then
 fi
 # The registry of npm is set for this machine, and not in the folders.
 have npx npm
-for dockerfile in Dockerfile kubernetes/Dockerfile; do
+for dockerfile in Dockerfile packaging/kubernetes/Dockerfile; do
 	if npx --yes dockerfile-utils@0.16.3 lint "$top/$dockerfile"; then
 		echo "ok - $dockerfile is clean"
 		passed=$((passed + 1))

@@ -1,24 +1,8 @@
 -- Tickets with a source as objects.  test/t/ticket_sources.pl has authorities that lease values.
 SET client_min_messages = warning;
-CREATE FUNCTION try(VARIADIC statements text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE statement text; detail text; hint text;
-BEGIN
-    FOREACH statement IN ARRAY statements LOOP
-        BEGIN
-            EXECUTE statement;
-            RETURN NEXT 'no error';
-        EXCEPTION WHEN OTHERS THEN
-            GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-            RETURN NEXT SQLSTATE || ': ' || SQLERRM;
-            IF detail <> '' THEN
-                RETURN NEXT 'DETAIL: ' || detail;
-            END IF;
-            IF hint <> '' THEN
-                RETURN NEXT 'HINT: ' || hint;
-            END IF;
-        END;
-    END LOOP;
-END $$;
+\getenv top PG_ABS_SRCDIR
+\set try :top '/../test/lib/try.sql'
+\i :try
 
 -- options of servers and mappings are those of libpq
 CREATE SERVER authorities FOREIGN DATA WRAPPER instaid_tickets OPTIONS (

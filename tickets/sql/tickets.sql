@@ -1,23 +1,7 @@
 CREATE EXTENSION instaid_tickets;
-CREATE FUNCTION try(VARIADIC statements text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE statement text; detail text; hint text;
-BEGIN
-    FOREACH statement IN ARRAY statements LOOP
-        BEGIN
-            EXECUTE statement;
-            RETURN NEXT 'no error';
-        EXCEPTION WHEN OTHERS THEN
-            GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-            RETURN NEXT SQLSTATE || ': ' || SQLERRM;
-            IF detail <> '' THEN
-                RETURN NEXT 'DETAIL: ' || detail;
-            END IF;
-            IF hint <> '' THEN
-                RETURN NEXT 'HINT: ' || hint;
-            END IF;
-        END;
-    END LOOP;
-END $$;
+\getenv top PG_ABS_SRCDIR
+\set try :top '/../test/lib/try.sql'
+\i :try
 -- Tickets in one session.  test/t/ticket_values.pl tests crashes and several servers.
 
 -- the next values of a ticket

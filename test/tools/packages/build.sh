@@ -102,7 +102,7 @@ build_rpm()
 		chmod +x "$work/pg_config" &&
 		rpmbuild -ba --nodeps --define "_topdir $work/rpm" --define "pgmajorversion $major" \
 			--define '_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm' \
-			--define 'debug_package %{nil}' --define "llvm $llvm" --define "pg_config $work/pg_config" rpm/instaid.spec
+			--define 'debug_package %{nil}' --define "llvm $llvm" --define "pg_config $work/pg_config" packaging/rpm/instaid.spec
 )
 
 rpm_needs()
@@ -130,27 +130,27 @@ rpm_moves()
 
 clean_by_rpmlint()
 {
-	rpmlint --ignore-unused-rpmlintrc --rpmlintrc rpm/instaid.rpmlintrc rpm/instaid.spec \
+	rpmlint --ignore-unused-rpmlintrc --rpmlintrc packaging/rpm/instaid.rpmlintrc packaging/rpm/instaid.spec \
 		$(find "$work/rpm/RPMS" -name '*.rpm' | grep . || echo missing.rpm)
 }
 
 major=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
 llvm=$(grep -c '^with_llvm[[:space:]]*= yes' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global")
-version=$(sed -n 's/^Version: *//p' rpm/instaid.spec)
+version=$(sed -n 's/^Version: *//p' packaging/rpm/instaid.spec)
 zip=$work/git/dist/instaid-$version.zip
 
 check 'the Debian packages are built' sh test/tools/packages/deb.sh
-check '... one for each door; only tickets and instaid-move need libpq' deb_needs
-check '... and clean by lintian' clean_by_lintian
+check 'a Debian package for each door; only tickets and instaid-move need libpq' deb_needs
+check 'the Debian packages are clean by lintian' clean_by_lintian
 check 'a zip is made from git' make_zip
-check '... if the tag names the version' tag_is_version
+check 'no zip is made if the tag names another version' tag_is_version
 check 'the PGXN client installs from the zip' install_from_zip
 check 'the library can be in another directory of dynamic_library_path' library_elsewhere
 check 'the RPM packages are built' build_rpm
-check '... one for each door; only tickets and instaid-move need libpq' rpm_needs
-check '... and its instaid-move runs' rpm_moves
-check '... and clean by rpmlint' clean_by_rpmlint
+check 'an RPM for each door; only tickets and instaid-move need libpq' rpm_needs
+check 'instaid-move of the RPM runs' rpm_moves
+check 'the RPMs are clean by rpmlint' clean_by_rpmlint
 check 'workflow, manifests and metrics are clean by yamllint' yamllint -s \
 	-d '{extends: default, rules: {document-start: disable, truthy: {check-keys: false}, line-length: {max: 120}}}' \
-	.github kubernetes monitoring
+	.github packaging monitoring
 echo "1..$n"

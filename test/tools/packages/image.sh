@@ -25,11 +25,11 @@ image()
 	image=$(mount_point "$1")
 	PG_CONFIG=$(bin "$1")/pg_config SCRATCH=$SCRATCH/$1 sh test/tools/packages/deb.sh || return
 	for deb in $(sed -n "s/\${PG_MAJOR}/$1/g; s,dist/,,g; s,^COPY \(.*\.deb\) .*,\1,p" \
-		kubernetes/Dockerfile); do
+		packaging/kubernetes/Dockerfile); do
 		dpkg -x "$SCRATCH/$1/result"/$deb "$work/package$1" || return
 	done
 	sed -n "s/\${PG_MAJOR}/$1/g; s,^COPY --from=package /package,$work/package$1,p" \
-		kubernetes/Dockerfile >"$work/copies" && [ "$(wc -l <"$work/copies")" -eq 3 ] || return
+		packaging/kubernetes/Dockerfile >"$work/copies" && [ "$(wc -l <"$work/copies")" -eq 3 ] || return
 	while read -r from to; do
 		case $from in
 			*/) from=$from. ;;
@@ -194,19 +194,19 @@ uses_compiled()
 mkdir "$SCRATCH/log" "$SCRATCH/18" "$SCRATCH/19"
 for major in 18 19; do
 	check "the image for PostgreSQL $major is built" image $major
-	check '... with the layout of CloudNativePG' has_layout $major
+	check "the image for PostgreSQL $major has the layout of CloudNativePG" has_layout $major
 done
 check 'PostgreSQL 19 makes IDs by the image' uses_image 19
-check '... and has tickets with a source' has_source
+check 'PostgreSQL 19 has tickets with a source by the image' has_source
 stop 19
 check 'PostgreSQL 18 makes IDs by the image' uses_image 18
-check '... and has tickets with a source' has_source
+check 'PostgreSQL 18 has tickets with a source by the image' has_source
 check 'pg_upgrade from 18 to 19, each with its image' upgrades
 stop 19
 check 'make install prefix=DIRECTORY' by_prefix 18
 for major in 18 19; do
 	check "Dockerfile compiles for PostgreSQL $major" compiled $major
-	check '... what a server of this version loads' uses_compiled $major
+	check "what Dockerfile compiles, a server of PostgreSQL $major loads" uses_compiled $major
 	check "make install with directories, for PostgreSQL $major" in_directories $major
 done
 echo "1..$n"

@@ -148,8 +148,8 @@ check 'instaid_adopt comes, and goes' install_adopt
 check 'instaid-move moves a shard' moves_shard
 check 'the SQL edition runs from the examples' install_sql_edition
 check 'the packages are tested there by autopkgtest' run_autopkgtest
-check '... are upgraded, and IDs and tickets go on' upgrade
+check 'the packages are upgraded, and IDs and tickets go on' upgrade
 check 'the other packages are purged, and the first one serves' purge_others
-check '... is purged, and leaves no file' purge
+check 'the first package is purged, and leaves no file' purge
 pg_ctlcluster "$major" main stop
 echo "1..$n"
