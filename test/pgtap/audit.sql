@@ -96,7 +96,7 @@ DO $$ BEGIN FOR n IN 1 .. 21 LOOP EXECUTE format('CREATE TABLE insta6.many%s (id
 SELECT pg_temp.finds('no_unique_index', 'warning', 'insta6.many1.id and 20 others', 'one row for 21 tables');
 SELECT is((SELECT count(DISTINCT object || cure) FROM instaid.audit(fold => false)), 21::bigint, 'all 21, each with its cure');
 DO $$ DECLARE cure text; BEGIN FOR cure IN SELECT a.cure FROM instaid.audit(fold => false) AS a LOOP EXECUTE cure; END LOOP; END $$;
-SELECT is_empty('SELECT * FROM instaid.audit(fold => false)', '... and these serve');
+SELECT is_empty('SELECT * FROM instaid.audit(fold => false)', 'the cures of all rows serve');
 ROLLBACK TO few;
 
 -- shards and their sequences
