@@ -286,7 +286,8 @@ run_suite()
 					keep "$1" prove --merge --verbose -I "$pgxs/test/perl" -I test/lib \
 						"$(file_of "$1")"
 					;;
-				*) keep "$1" env PG_CONFIG="$installed" sh "$(file_of "$1")" ;;
+				*) keep "$1" env PG_CONFIG="$installed" SCRATCH="${own:-$SCRATCH}" \
+					sh "$(file_of "$1")" ;;
 			esac
 			;;
 	esac
@@ -462,10 +463,11 @@ run_each()
 	done
 }
 
-# run_alone SUITE: run it in its tree
+# run_alone SUITE: run it in its tree.  What servers it starts are there, too.
 run_alone()
 {
-	cd "$SCRATCH/$1/src"
+	own=$SCRATCH/$1
+	cd "$own/src"
 	run_each "$1"
 }
 
