@@ -5,7 +5,7 @@ the shard when a table is created.
 
     id = BigIdField(primary_key=True)               a bigint
     id = InstaIdField(primary_key=True)             an instaid.id, a string in JSON
-    DEFAULT_AUTO_FIELD = 'shop.instaid.BigIdField'  in the settings, for every model
+    default_auto_field = 'shop.instaid.BigIdField'  in the AppConfig, for each of its models
 """
 from django.db.backends.signals import connection_created
 from django.db.models import BigAutoField

@@ -1,5 +1,3 @@
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { migrate } from 'drizzle-orm/node-postgres/migrator';
 // recipe: tables
 import { bigint, pgSchema, text } from 'drizzle-orm/pg-core';
 import { sql } from 'drizzle-orm';
@@ -15,6 +13,9 @@ export const { albums, tracks } = makeTables('insta5');
 // end of recipe
 
 // recipe: tenant
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { migrate } from 'drizzle-orm/node-postgres/migrator';
+
 export async function createTenant(db, shard: string, number: number, folder: string) {
   await db.execute(sql`SELECT instaid.create_shard(${shard}, ${number}::integer)`);
   await migrateShard(db, shard, folder);

@@ -4,7 +4,7 @@
 import pg from 'pg';
 import postgres from 'postgres';
 import { spawnSync } from 'node:child_process';
-import { readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { drizzle as drizzleOverPostgresJs } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
@@ -59,25 +59,6 @@ await trial('generate and migrate: the tables, and no difference after that', as
     { attname: 'likers', type: 'instaid.id[]', default: null }]);
 });
 
-await trial('a second shard: the same tables, with IDs of their own', async () => {
-  const db = drizzle(pool), folder = `out/${process.env.VIA}`;
-  const printed = kit(['generate'], { SCHEMA: 'shards' });
-  await migrateShard(db, 'insta5', folder);
-  await createTenant(db, 'insta6', 6, folder);
-  await migrateShard(db, 'insta6', folder);     // nothing is new
-  rmSync('out', { recursive: true });
-  for (const number of [6, 5]) {
-    const { albums, tracks } = makeTables(`insta${number}`);
-    const made = ids(await db.insert(albums).values([{ title: 'a' }, { title: 'b' }]).returning());
-    made.push(...ids(await db.insert(tracks).values({ albumId: made[0] }).returning()));
-    same(made.map((id) => id >> 10n & 8191n), Array(3).fill(BigInt(number)), printed);
-    same(ids(await db.select().from(albums)), made.slice(0, 2));
-  }
-  const { rows } = await pool.query(`SELECT (SELECT count(*) FROM instaid.audit() WHERE code = 'foreign_default') AS findings,
-    (SELECT string_agg(confrelid::regclass::text, ' ') FROM pg_constraint WHERE conrelid = 'insta6.tracks'::regclass AND contype = 'f') AS key`);
-  same(rows, [{ findings: '0', key: 'insta6.albums' }]);
-});
-
 const client = postgres(process.env.DATABASE_URL, { max: 4, prepare: !pooled });
 for (const [driver, db] of [['node-postgres', drizzle(pool)], ['postgres.js', drizzleOverPostgresJs(client)]] as [string, any][]) {
   await db.execute(sql`TRUNCATE insta5.photos, insta5.comments`);
@@ -127,5 +108,53 @@ for (const [driver, db] of [['node-postgres', drizzle(pool)], ['postgres.js', dr
     same(ids(await db.select().from(photos).where(inArray(photos.id, [lost, kept]))), [kept]);
   });
 }
+
+// whether each of these shards has the tables, with IDs of its own
+const haveTables = async (numbers: number[]) => {
+  const db = drizzle(pool);
+  for (const number of numbers) {
+    const { albums, tracks } = makeTables(`insta${number}`);
+    const made = ids(await db.insert(albums).values([{ title: 'a' }, { title: 'b' }]).returning());
+    made.push(...ids(await db.insert(tracks).values({ albumId: made[0] }).returning()));
+    same(made.map((id) => id >> 10n & 8191n), Array(3).fill(BigInt(number)));
+    same(ids(await db.select().from(albums)), made.slice(0, 2));
+    const { rows } = await pool.query(`SELECT (SELECT count(*) FROM instaid.audit() WHERE code = 'foreign_default') AS findings,
+      (SELECT string_agg(confrelid::regclass::text, ' ') FROM pg_constraint WHERE conrelid = $1::regclass AND contype = 'f') AS key`,
+      [`insta${number}.tracks`]);
+    same(rows, [{ findings: '0', key: `insta${number}.albums` }]);
+  }
+};
+const folder = `out/${process.env.VIA}`;
+
+await trial('several shards: createTenant() makes each, also the first', async () => {
+  const db = drizzle(pool);
+  await pool.query('DROP SCHEMA insta5, drizzle CASCADE');
+  kit(['generate'], { SCHEMA: 'shards' });
+  for (const number of [5, 6])
+    await createTenant(db, `insta${number}`, number, folder);
+  await migrateShard(db, 'insta6', folder);     // nothing is new
+  rmSync('out', { recursive: true });
+  await haveTables([5, 6]);
+});
+
+await trial('... a project of one shard, whose migrations make it, gets a second', async () => {
+  const db = drizzle(pool);
+  await pool.query('DROP SCHEMA insta5, insta6 CASCADE');
+  kit(['generate', '--custom', '--name', 'shards']);
+  const file = `${folder}/${readdirSync(folder).find((name) => name.endsWith('_shards.sql'))}`;
+  writeFileSync(file, "SELECT instaid.create_shard('insta5', 5);");
+  kit(['generate'], { SCHEMA: 'shards' });
+  await migrate(db, { migrationsFolder: folder });
+  writeFileSync(file, '-- createTenant() makes the shard\n');
+  await pool.query('ALTER TABLE drizzle.__drizzle_migrations SET SCHEMA insta5');
+  await migrateShard(db, 'insta5', folder);     // nothing is new
+  await createTenant(db, 'insta6', 6, folder);
+  rmSync('out', { recursive: true });
+  await haveTables([5, 6]);
+});
+
+await trial('JSON.stringify() refuses a BigInt', async () => {
+  JSON.stringify(await drizzle(pool).insert(makeTables('insta5').albums).values({ title: 'a' }).returning());
+}, 'serialize a BigInt');
 
 end();
