@@ -189,9 +189,7 @@ take_fingerprints(Move *m, char *taken[2])
 	{
 		Server	   *s = i ? m->target : m->source;
 
-		if (!s->id_sequences)
-			s->id_sequences = value(s, &sql_id_sequences, m->shards);
-		send_query(s, &sql_fingerprint, m->shards, s->id_sequences);
+		send_text(s, s->conn, s->fingerprint_query, NULL);
 	}
 	for (int i = 0; i < 2; i++)
 	{
@@ -223,14 +221,21 @@ int
 compare_definitions(Move *m)
 {
 	int			versions[2] = {PQserverVersion(m->source->conn), PQserverVersion(m->target->conn)};
-	char	   *taken[2],
+	char	   *ids[2],
+			   *taken[2],
 			   *texts[2];
 	PGresult   *maximums[2];
 	bool		lacks_indexes = value(m->target, &sql_lacks_indexes, m->name) != NULL;
 	int			differ;
 
-	m->source->id_sequences = m->target->id_sequences = NULL;
-	m->source->fingerprint = m->target->fingerprint = NULL;
+	for (int i = 0; i < 2; i++)
+	{
+		Server	   *s = i ? m->target : m->source;
+
+		ids[i] = value(s, &sql_id_sequences, m->shards);
+		s->fingerprint_query = value(s, &sql_fingerprint, m->shards, ids[i]);
+		s->fingerprint = NULL;
+	}
 	if (!take_fingerprints(m, taken))
 		return settled(m, "cannot read the definitions");
 	for (int i = 0; i < 2; i++)
@@ -239,7 +244,7 @@ compare_definitions(Move *m)
 
 		if (!(texts[i] = dump(m, s, versions[0] > versions[1] ? versions[0] : versions[1], "--schema-only")))
 			return dump_failed(m);
-		maximums[i] = rows(s, &sql_maximums, m->shards, s->id_sequences);
+		maximums[i] = rows(s, &sql_maximums, m->shards, ids[i]);
 	}
 	kill_point("both dumped");
 	if (m->source->error || m->target->error)

@@ -251,17 +251,6 @@ send_of(Server *s, const Query *query, va_list args)
 		PQsendQueryPrepared(s->conn, query->name, query->parameters, values, NULL, NULL, 0);
 }
 
-/* Ask without waiting; receive() waits. */
-void
-send_query(Server *s, const Query *query,...)
-{
-	va_list		args;
-
-	va_start(args, query);
-	send_of(s, query, args);
-	va_end(args);
-}
-
 PGresult *
 rows(Server *s, const Query *query,...)
 {

@@ -39,7 +39,7 @@ typedef struct Server
 	char	   *serves;			/* shards that it serves */
 
 	/* of its definitions when they were compared in this run */
-	char	   *id_sequences;	/* an array of OIDs */
+	char	   *fingerprint_query;
 	char	   *fingerprint;
 } Server;
 
@@ -61,7 +61,6 @@ extern void note_error(Server *s, const char *error);
 extern bool reset_session(Server *s);
 extern PGresult *rows(Server *s, const Query *query,...);
 extern char *value(Server *s, const Query *query,...);
-extern void send_query(Server *s, const Query *query,...);
 extern bool run_each(Server *s, const Query *query,...);
 extern bool run(Server *s, const char *format,...) __attribute__((format(printf, 2, 3)));
 extern bool run_text(Server *s, const char *text);

@@ -1,7 +1,7 @@
 -- What DROP SCHEMA ... CASCADE would drop outside of the schemas, without types, indexes and
 -- constraints of such a table; and whether it is a partition or child of one of theirs.
 -- $1: the shards
-{{inside}}, whose (c, o) AS (
+{{inside $1::text[]}}, whose (c, o) AS (
     SELECT CASE WHEN r.oid IS NULL THEN i.c ELSE 'pg_class'::regclass END, COALESCE(r.oid, i.o)
     FROM inside AS i
     LEFT JOIN pg_trigger AS t ON i.c = 'pg_trigger'::regclass AND t.oid = i.o

@@ -1,1 +1,0 @@
-UNION ALL SELECT tableoid, oid, xmin::text FROM {{1}}
