@@ -34,6 +34,42 @@ sub steps
 	return sort keys %names;
 }
 
+# The "next" lines and the cures that the program prints, whole, each below the suite that meets it;
+# %s is a value
+my %next;
+{
+	my $suite;
+	for (split /\n/, slurp_file('test/move_next.txt'))
+	{
+		if (/^(\w+):$/) { $suite = $1 }
+		else { $next{$_} = $suite }
+	}
+}
+
+my %met;
+sub meets
+{
+	for my $line (map { /^  next: +(.*)/mg } @_)
+	{
+		my @known = grep { my $words = join '.+', map { quotemeta } split /%s/, $_, -1;
+			$line =~ /^$words$/ } keys %next;
+		$met{$_} = 1 for @known;
+		Test::More::fail("not in move_next.txt: $line") unless @known;
+	}
+	return;
+}
+
+# Has this suite met what the table says of it, but for what another version prints?
+sub is_all_met
+{
+	my (@others) = @_;
+	my ($suite) = $0 =~ /(\w+)\.pl$/;
+	my @missing = grep { my $line = $_; !grep { $line =~ /$_/ } @others }
+	  grep { $next{$_} eq $suite && !$met{$_} } sort keys %next;
+	return Test::More::is(join("\n", @missing), '',
+		'each "next" line and each cure of the table was met');
+}
+
 # Run it.  A hash before the arguments names a step and the command that is run after it, which
 # kills the program unless there is another.  Returns the exit status, -1 if it was killed, and what
 # was printed to either output.
@@ -47,6 +83,7 @@ sub run
 	IPC::Run::run([ %at ? stepping() : 'instaid-move', @args ], '<', \undef, '>', \$out,
 		'2>', \$err, IPC::Run::timeout(3600));
 	my $rc = $? & 127 ? -1 : $? >> 8;
+	meets("$out$err");
 	Test::More::note("instaid-move @args", %at ? " at $at{at}" : '', ': ',
 		$rc < 0 ? 'killed' : $rc, "\n$out$err") if $rc || $ENV{VERBOSE_MOVE};
 	return ($rc, $out, $err);

@@ -37,7 +37,8 @@ sub found
 	($rc, my $out) = Move::run('--from', $from, '--to', $to, '--check-only', '--json', @args,
 		'insta5');
 	my @found = @{ decode_json($out) };
-	ok(!(grep { !length $_->{object} || !length $_->{cure} } @found), 'each has object and cure');
+	ok(!(grep { !length $_->{object} } @found), 'each has an object');
+	Move::meets(map { "  next: $_->{cure}" } @found);
 	$seen{ $_->{code} } = 1 for @found;
 	@found = grep { $_->{code} ne 'disk' } @found;
 	@objects = map { "$_->{object}: $_->{cure}" =~ s/public\.//gr } @found;
@@ -131,6 +132,9 @@ trial('error object-missing', 'collation c, function one\(\), operator class byt
 	CREATE INDEX ON insta5.words USING hash (word public.bytes);
 	CREATE INDEX ON insta5.words USING gin (to_tsvector('public.plain', word))}, '',
 	undo => 'DROP OWNED BY only_here; DROP ROLE only_here');
+trial('error object-missing', 'instaid of the target lacks .* function instaid\.mine\(\)', q{
+	CREATE FUNCTION instaid.mine() RETURNS bigint RETURN 1;
+	CREATE TABLE insta5.m (id bigint PRIMARY KEY DEFAULT instaid.mine())});
 trial('error sequence-outside', 'sequence s, .* stands at 1', q{CREATE SEQUENCE public.s;
 	CREATE TABLE insta5.g (id bigint PRIMARY KEY DEFAULT nextval('public.s'));
 	INSERT INTO insta5.g VALUES (DEFAULT)}, 'CREATE SEQUENCE public.s');
@@ -170,6 +174,9 @@ trial('error create-right, error create-right, error may-not-replicate, error ma
 		'own is not a superuser .* schema insta5' ], '', '', user => 'own');
 is(join(', ', grep { /(superuser|denied).*give --/ } @objects), '',
 	'... and no option is told that would not help');
+trial('error create-right, error create-right, error freeze-right, error make-right,'
+	  . ' error may-not-replicate, error may-not-subscribe, error owner-right, error unreachable,'
+	  . ' error unreachable', $right, '', '', user => 'own', template => 'edition');
 trial('error trust', 'definitions of own, .* with the rights of \w+ on the target', q{
 	GRANT CREATE ON SCHEMA insta5 TO own; SET ROLE own;
 	CREATE FUNCTION insta5.f() RETURNS integer LANGUAGE sql AS 'SELECT 1'}, '',

@@ -254,4 +254,5 @@ is(error_of($new, 'INSERT INTO insta5.photos (n) VALUES (1)'), '', '... and take
 is(im('--finish'), 0, '... and ends');
 is(places() . left(), '- insta5', '... with nothing left');
 
+Move::is_all_met();
 done_testing();

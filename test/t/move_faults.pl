@@ -516,6 +516,75 @@ is(im('insta5', '--trust', 'own'), 0, 'moved');
 is(new(q{SELECT insta5.instaid_move_guard(NULL)}), 'own', 'its owner is who it was');
 is(im('--finish'), 0, 'finished');
 
+#### What to do next ####
+
+# The lines that no other test meets: what they say, the command, and what was done before
+sub says
+{
+	my ($expected, @args) = @_;
+	im(@args);
+	my ($next) = "$out$err" =~ /^  next: +(.*)/m;
+	is($next // '', $expected, "it says: $expected");
+	return;
+}
+
+fresh('next', q{SELECT instaid.create_shard('insta6', 6)});
+new(q{CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS
+		'BEGIN RAISE ''no tables here''; END';
+	CREATE EVENT TRIGGER refuse ON ddl_command_start WHEN TAG IN ('CREATE TABLE')
+		EXECUTE FUNCTION refuse()});
+says("Create there what is missing, or have the pg_dump of the source's version first in PATH,"
+	. ' and run the same command again, or --cancel.', 'insta5');
+new('DROP EVENT TRIGGER refuse');
+{
+	my $path = PostgreSQL::Test::Utils::tempdir;
+	symlink $old->installed_command('instaid-move'), "$path/instaid-move" or die;
+	local $ENV{PATH} = $path;
+	says("Add the directory of that version's programs to PATH, and run the same command again.");
+}
+says('--status tells how far it is.', '--check-only');
+says('Run it without --dump, or --cancel it.', '--dump');
+im({ at => 'guards' }, 'insta6');
+says('Name the shards of one of them; --status shows all.', '--cancel');
+im('--cancel', 'insta6');
+$old->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE next');
+$new->safe_psql('postgres', 'CREATE DATABASE other');
+$new->safe_psql('other', 'CREATE EXTENSION instaid');
+for my $case ([ 'If it is a copy, DROP PUBLICATION instaid_move_5.', 'copy', 'next' ],
+	[ 'Finish or cancel that one first.', 'next', 'other' ])
+{
+	my ($expected, $source, $target) = @$case;
+	(undef, $out, $err) = Move::run('--from', $old->connstr($source), '--to',
+		$new->connstr($target), 'insta5');
+	like($err, qr/^  next: \Q$expected\E$/m, "it says: $expected");
+}
+im({ at => 'following' });
+says('Run the command without --finish, to its end.', '--finish');
+im({ at => 'detached' }, '--cancel');
+says('--cancel, or the --finish that was begun', '--status');
+im('--cancel');
+im({ at => 'switched' }, 'insta5');
+says('Run the command without --cancel, to its end.', '--cancel');
+says('run the command again, to its end', '--status');
+is(im(), 0, 'moved');
+old('ALTER SUBSCRIPTION instaid_move_5 DISABLE');
+new('INSERT INTO insta5.t (n) VALUES (1)');
+says('--status tells how far.', '--verify', '--max-wait', '0.1');
+old(q{ALTER SUBSCRIPTION instaid_move_5 ENABLE; SELECT instaid.thaw_shard('insta5')});
+says('--status tells the state.', '--finish', '--no-verify');
+old(q{SELECT instaid.freeze_shard('insta5')});
+is(im('--finish'), 0, 'finished');
+($from, $to) = ($new, $old);
+im('insta5', '--one-way');
+($from, $to) = ($old, $new);
+says('exchange --from and --to, and --finish', '--status');
+($from, $to) = ($new, $old);
+is(im('--finish'), 0, 'finished');
+($from, $to) = ($old, $new);
+im({ at => 'way back' }, 'insta5');
+old('DROP PUBLICATION instaid_move_5');
+says('see which one serves', '--status');
+
 # From an older version, whose queries are written otherwise, and back
 SKIP:
 {
@@ -587,4 +656,5 @@ SKIP:
 	is(left(), '', 'nothing is left');
 }
 
+Move::is_all_met();
 done_testing();

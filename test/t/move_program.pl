@@ -1178,4 +1178,5 @@ is(im('--finish', 'insta5'), 0, 'nothing to finish');
 $from = $to;
 is(im('insta5'), 2, 'one database');
 
+Move::is_all_met();
 done_testing();

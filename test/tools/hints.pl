@@ -4,6 +4,9 @@
 # test/t/message_hints.pl.
 #
 # A hint that is put together counts by its texts; a value in it, as of %s, can be anything.
+#
+# What instaid-move says to do next stands in test/move_next.txt, whose lines its suites
+# provoke.  A last argument of fail() or of finding() that is not there is told, too.
 
 use strict;
 use warnings;
@@ -77,6 +80,30 @@ $tests .= join "\n",
   glob 'test/{t,cluster}/*.pl';
 my $wrong = 0;
 my @patterns;
+my @next = split /\n/, slurp('test/move_next.txt');
+for my $file (glob 'move/*.c')
+{
+	my $text = slurp($file) =~ s{/\*.*?\*/}{}gsr;
+	while ($text =~ /\b(?:fail|finding)\(m, /g)
+	{
+		my ($last, $at) = ('', pos $text);
+		while (length(my $argument = expression(substr($text, $at), $c_string)))
+		{
+			$last = $argument;
+			$at += length($argument) + 1;
+			last if substr($text, $at - 1, 1) ne ',';
+		}
+		$last =~ s/"\s*"//g;
+		for my $next (map { s/\\(.)/$1/gr } $last =~ /$c_string/g)
+		{
+			# what begins with a comma is added to a cause, too
+			next if $next !~ /^[^,].*[A-Za-z]{2}\W.*[A-Za-z]{2}/;
+			next if grep { index($_, $next =~ s/%s$//r) == 0 } @next;
+			print "$file: test/move_next.txt has no \"$next\"\n";
+			$wrong = 1;
+		}
+	}
+}
 for (@hints)
 {
 	my ($file, $hint) = @$_;
