@@ -157,6 +157,23 @@ SELECT instaid.create_shard('insta5', 5);
 CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), title text);
 INSERT INTO insta5.photos (title) VALUES ('breakfast');
 
+---- sql_edition_6
+\i sql-edition/all.sql
+SELECT instaid.create_shard('insta5', 5);
+SELECT instaid.add_sequence('insta5', 'likes_id_seq');
+CREATE SEQUENCE insta5.invoices;
+SELECT instaid.create_shard('insta6', 6, '2026-01-01 UTC');
+SELECT instaid.create_shard('insta7', 7);
+SELECT instaid.freeze_shard('insta7');
+
+---- sql_edition_7
+-- of both shards, and of the sequence that no column uses
+SELECT 1 / (count(*) = 3)::integer
+FROM unnest(ARRAY[insta5.next_id(), insta5.next_id('insta5.likes_id_seq'::regclass),
+                  insta6.next_id() + (instaid.min_id('2026-01-01 UTC'))]) AS id
+WHERE instaid.extract_timestamp(id) > now() + interval '9 min';
+SELECT 1 / (last_value = 1)::integer FROM insta5.invoices;
+
 ---- operations_1
 CREATE EXTENSION instaid;
 SELECT instaid.create_shard('insta5', 5);

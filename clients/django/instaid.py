@@ -5,7 +5,9 @@ the shard when a table is created.
 
     id = BigIdField(primary_key=True)               a bigint
     id = InstaIdField(primary_key=True)             an instaid.id, a string in JSON
-    default_auto_field = 'shop.instaid.BigIdField'  in the AppConfig, for each of its models
+    default_auto_field = 'instaid.BigIdField'       in the AppConfig, for each of its models
+
+With the file in the folder shop, 'shop.instaid.BigIdField'.
 """
 from django.db.backends.signals import connection_created
 from django.db.models import BigAutoField

@@ -22,7 +22,8 @@ def in_shard(connection, shard):
 # Tenants
 
 def create_directory(connection):
-    """The table of tenants.  Its numbers are never used again."""
+    """The table of tenants.  It gives no number again, unless the database returns to an older
+    state: then RESTART shard_id above all numbers that were given, before the next tenant."""
     with connection, connection.cursor() as cursor:
         cursor.execute('CREATE TABLE IF NOT EXISTS public.tenants (name text PRIMARY KEY, shard_id integer NOT NULL UNIQUE'
                        ' GENERATED ALWAYS AS IDENTITY (MINVALUE 100 MAXVALUE 8191))')
