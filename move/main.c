@@ -293,6 +293,9 @@ show_status(Move *m)
 	show_copy(m, m->source, m->target, "copy   ");
 	fails = show_copy(m, m->target, m->source, "way back");
 
+	if (m->seen.source.by_dump && m->state == STOPPING)
+		next = "run the command again with --dump, or --cancel";
+
 	/*
 	 * what was changed on the side that serves cannot come back before the
 	 * other has it, too
@@ -354,7 +357,7 @@ refuse(Move *m)
 
 	if (m->state == OTHER_DIRECTION)
 		return fail(m, IN_THE_WAY, fmt("a move of %s in the other direction is under way", m->shown),
-					"It is not at its end.", "Exchange --from and --to, and run it, or --cancel it.");
+					"It is not at its end.", "Run the --reverse again; or exchange --from and --to, and run it, or --cancel it.");
 	if (is_switched(m->state))
 		return fail(m, IN_THE_WAY, fmt("%s cannot be cancelled any more", m->shown),
 					"It was switched, and the target serves it.",
@@ -362,7 +365,7 @@ refuse(Move *m)
 					m->seen.target.one_way ? "--finish the move, and then move it with --from and --to exchanged." :
 					"Bring it back with --reverse.");
 	if (m->state == OLD_COPY || m->state == ALONE)
-		return fail(m, IN_THE_WAY, fmt("there is no way back for %s", m->shown), "It was moved --one-way.",
+		return fail(m, IN_THE_WAY, fmt("there is no way back for %s", m->shown), "It was moved with --one-way or --dump.",
 					"--finish the move, and then move it with --from and --to exchanged.");
 	if (m->state == SLOT_LOST)
 		return fail(m, BROKEN, fmt("the slot %s of the source is lost", m->source->slot),
@@ -406,20 +409,6 @@ verify(Move *m)
 	return status;
 }
 
-static int
-cancel(Move *m)
-{
-	char	   *renamed = is_switched(m->state) ? NULL : value(m->source, &sql_renamed, m->shards, m->name);
-	int			status;
-
-	if (renamed)
-		return fail(m, IN_THE_WAY, fmt("the source has %s, and not %s", renamed, m->shown),
-					"It was renamed since the move began.", "Rename it back, and run the same command again.");
-	if ((status = reach(m, GOAL_CANCELLED)) == DONE)
-		say("%s: cancelled, both sides are as before", m->shown);
-	return status;
-}
-
 /* Before the copy is dropped: a row that only it has was written where nobody should have written. */
 static int
 compare_before(Move *m)
@@ -445,15 +434,50 @@ compare_before(Move *m)
 			 "Repair the rows, and run the same command again, or --finish with --no-verify.");
 }
 
+/* Drop the old shards, and the way back to them, of a move that was made to the source. */
+static int
+drop_old(Move *m)
+{
+	char	   *tables = value(m->target, &sql_table_names, m->shards),
+			   *missing = tables ? value(m->source, &sql_missing_tables, tables) : NULL;
+	int			status;
+
+	if (missing)
+		return fail(m, DIFFERENT, fmt("the %s has tables that the %s lacks", m->target->name, m->source->name), missing,
+					"Drop them, if nobody needs their rows, and run the same command again.");
+	if (!(status = compare_before(m)) && (status = reach(m, GOAL_CANCELLED)) == DONE)
+		say("%s: finished, only the %s has it", m->shown, m->source->name);
+	return status;
+}
+
+static int
+cancel(Move *m)
+{
+	char	   *renamed = is_switched(m->state) ? NULL : value(m->source, &sql_renamed, m->shards, m->name);
+	int			status;
+
+	if (renamed)
+		return fail(m, IN_THE_WAY, fmt("the source has %s, and not %s", renamed, m->shown),
+					"It was renamed since the move began.", "Rename it back, and run the same command again.");
+	/* the way back of a move that was made: a --reverse is taken back, or else as --finish of that move */
+	if (m->seen.source.mark == MARK_SERVES || m->seen.source.mark == MARK_NOT_COMPARED)
+	{
+		if (m->state != STOPPING)
+			return drop_old(m);
+		if ((status = reach(m, GOAL_PREPARED)) == DONE)
+			say("%s: the source serves it again, and the way back is kept", m->shown);
+		return status;
+	}
+	if ((status = reach(m, GOAL_CANCELLED)) == DONE)
+		say("%s: cancelled, both sides are as before", m->shown);
+	return status;
+}
+
 /* What is left of a move that was made is a move in the other direction. */
 static int
 finish(Move *m)
 {
-	Server	   *from = m->source,
-			   *to = m->target;
-	char	   *tables,
-			   *missing;
-	int			status;
+	Server	   *from = m->source;
 
 	if (m->state == OTHER_DIRECTION || m->state == CONTRADICTORY)
 		return refuse(m);
@@ -463,18 +487,9 @@ finish(Move *m)
 	if (m->state != MOVED && m->state != NOT_COMPARED)
 		return fail(m, IN_THE_WAY, fmt("%s is not moved yet", m->shown), "The source may still serve it.",
 					"Run the command without --finish, to its end.");
-	tables = value(from, &sql_table_names, m->shards);
-	missing = tables ? value(to, &sql_missing_tables, tables) : NULL;
-	if (missing)
-		return fail(m, DIFFERENT, fmt("the %s has tables that the %s lacks", from->name, to->name), missing,
-					"Drop them, if nobody needs their rows, and run the same command again.");
-	m->source = to;
+	m->source = m->target;
 	m->target = from;
-	if ((status = compare_before(m)))
-		return status;
-	if ((status = reach(m, GOAL_CANCELLED)) == DONE)
-		say("%s: finished, only the %s has it", m->shown, to->name);
-	return status;
+	return drop_old(m);
 }
 
 /* See that a move that is under way can go on by this command. */
@@ -539,6 +554,15 @@ work(Move *m, Mode mode, const char *patterns)
 	bool		is_new = mode == MOVE || mode == PREPARE || mode == CHECK_ONLY;
 	int			status;
 
+	for (int i = 0; i < 2; i++)
+	{
+		Server	   *s = i ? m->target : m->source;
+		char	   *edition = value(s, &sql_edition);
+
+		if (edition && strcmp(edition, "no instaid") == 0)
+			return fail(m, IN_THE_WAY, fmt("the %s has no instaid", s->name), "Its database is empty, or another one.",
+						"CREATE EXTENSION instaid there, or install the SQL edition, and run the same command again.");
+	}
 	if (mode == STATUS)
 		return show_all(m, patterns);
 	if ((status = read_marks(m, m->source, m->target, patterns))

@@ -23,7 +23,7 @@ const StateText state_texts[STATES] = {
 	[COPYING] = {"being copied", "the subscription copies; then indexes of large tables are made",
 	AGAIN ", or --cancel"},
 	[FOLLOWING] = {"the target follows", "all tables are copied", OR_CANCEL},
-	[WAY_BACK_PARTLY] = {"the target follows, with an earlier way back", "a way back that is not whole, or not of this run",
+	[WAY_BACK_PARTLY] = {"the target follows, with a part of a way back", "a way back that is not whole, or not of this run",
 	OR_CANCEL},
 	[WAY_BACK_READY] = {"the target follows, with a way back",
 		"publication and slot on the target, subscription on the source, disabled",
@@ -59,7 +59,7 @@ const StateText state_texts[STATES] = {
 	"exchange --from and --to, and --finish"},
 	[OTHER_DIRECTION] = {"a move in the other direction is under way",
 		"one of these states, seen from the other side",
-	"exchange --from and --to"},
+	"run the --reverse again, or exchange --from and --to"},
 	[CONTRADICTORY] = {"the two sides do not belong together", "was one of them restored from a backup?",
 	"see which one serves"},
 };
@@ -206,7 +206,7 @@ side_text(const SideEvidence *side)
 			 side->has_subscription ? ", subscription" : "", side->attached ? ", attached" : "",
 			 side->enabled ? ", enabled" : "", side->ready ? ", ready" : "", side->refuses ? ", refuses" : "",
 			 side->mark && side->publishes_all ? ", publishes" : "");
-	return text;
+	return *text == ',' ? text + 2 : text;
 }
 
 /* Print the steps from a state to one of the goals. */

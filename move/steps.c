@@ -117,7 +117,11 @@ reach_option(Move *m, Server *s)
 int
 unreachable(Move *m, Server *s, Server *other, const char *what)
 {
-	if (is_lost(s))
+	/* it can have gone just now */
+	run(other, "SELECT");
+	if (is_lost(other))
+		forget_error(s);
+	if (is_lost(s) || is_lost(other))
 		return settled(m, what);
 	return fail(m, BROKEN, what, strcmp(s->sqlstate, "42501") == 0 ?
 				fmt("the %s's server cannot use the %s: %s", s->name, other->name, s->error) :

@@ -713,5 +713,23 @@ is($node->safe_psql('far', q{
 	SELECT pg_temp.lists(); SELECT instaid_adopt.adopt_shard('copy') \g /dev/null
 	SELECT pg_temp.lists() <= 3}), "0\n1\nt", 'create_shard() reads all shards once');
 
+# An ID may be 100 ms late, but not by as long as its call waited for the lock.
+{
+	$node->safe_psql('s', q{SELECT instaid.create_shard('waits', 4321); SELECT waits.next_id()});
+	my $holder = Clients::session($node, 's');
+	$holder->('BEGIN; LOCK TABLE waits.id_sequence_lock IN SHARE UPDATE EXCLUSIVE MODE');
+	my $out = '';
+	my $caller = IPC::Run::start([ $node->installed_command('psql'), '-XAtq', '-d',
+		$node->connstr('s'), '-c', q{SELECT extract(epoch FROM
+			instaid.extract_timestamp(waits.next_id()))} ], '<', \undef, '>', \$out);
+	$node->poll_query_until('s', q{SELECT count(*) = 1 FROM pg_locks WHERE NOT granted
+		AND relation = 'waits.id_sequence_lock'::regclass}) or die;
+	my $released = $holder->('SELECT pg_sleep(0.3); SELECT extract(epoch FROM clock_timestamp())');
+	$holder->('ROLLBACK');
+	$caller->finish;
+	($released) = $released =~ /([\d.]+)\s*$/;
+	cmp_ok($out, '>=', $released - 0.1, 'an ID is not older than its call waited');
+}
+
 $node->stop;
 done_testing();

@@ -177,6 +177,8 @@ is(im({ at => 'stopped' }, '--dump', 'insta5'), -1, 'killed while writes are ref
 is(im('insta5'), 2, '... and continued without --dump');
 like($err, qr/the move of insta5 has begun with --dump\n.*Writes are ref.*\n.*Run it with --dump/,
 	'... which is told');
+is(im('--status'), 0, 'the state');
+like($out, qr/^  next:    run the command again with --dump, or --cancel$/m, '... tells it, too');
 is(im('--cancel'), 0, '... is cancelled');
 
 # What fails while writes are refused is taken back

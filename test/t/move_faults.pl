@@ -458,7 +458,15 @@ is(im('--finish'), 6, '--finish compares the rows, too');
 like($out . $err, qr/^table insta5\.t differs\n(.*\n)*.*rows differ, and nothing was dropped$/m,
 	'... and drops nothing');
 is(places(), 'insta5 frozen insta5', '... of it');
-is(im('--finish', '--no-verify'), 0, '... unless told to');
+($from, $to) = ($new, $old);
+is(im('--cancel'), 6, '--cancel of the way back compares them, too');
+is(places(), 'insta5 frozen insta5', '... and drops nothing');
+is(im({ at => 'stopped' }, '--no-verify'), -1, 'the way back is killed while writes are refused');
+is(im('--cancel'), 0, '... cancelled');
+like($out, qr/: the source serves it again, and the way back is kept$/m, '... which says so');
+is(places(), 'insta5 frozen insta5', '... it is');
+($from, $to) = ($old, $new);
+is(im('--finish', '--no-verify'), 0, '--finish drops them if told to');
 
 #### The check: move_check.pl has what it finds ####
 
@@ -529,6 +537,11 @@ sub says
 }
 
 fresh('next', q{SELECT instaid.create_shard('insta6', 6)});
+new('DROP EXTENSION instaid');
+says('CREATE EXTENSION instaid there, or install the SQL edition, and run the same command again.',
+	'insta5', '--check-only');
+is($rc, 5, '... since something is in the way');
+new('CREATE EXTENSION instaid');
 new(q{CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS
 		'BEGIN RAISE ''no tables here''; END';
 	CREATE EVENT TRIGGER refuse ON ddl_command_start WHEN TAG IN ('CREATE TABLE')

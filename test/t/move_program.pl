@@ -1093,7 +1093,7 @@ for my $way ([], ['--reverse'])
 	is(im('--status'), 0, '... the other direction');
 	like($out, qr/a move in the other direction is under way\n/, '... says so');
 	is(im($_), 5, "... it has no $_") for '--cancel', '--finish';
-	like($err, qr/Exchange --from and --to/, '... but tells what to do');
+	like($err, qr/exchange --from and --to/, '... but tells what to do');
 	is(places(), $before, '... and drops nothing');
 	($from, $to) = ($to, $from) unless @$way;
 	is(im('insta5', @$way), 0, '... and the same command again ends');
