@@ -34,8 +34,8 @@ sub steps
 	return sort keys %names;
 }
 
-# The "next" lines and the cures that the program prints, whole, each below the suite that meets it;
-# %s is a value
+# The "next" lines and the cures that the program prints, whole, each below the suite that meets it,
+# or below "sometimes", if that depends on time; %s is a value
 my %next;
 {
 	my $suite;
