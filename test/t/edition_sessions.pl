@@ -717,7 +717,9 @@ is($node->safe_psql('far', q{
 {
 	$node->safe_psql('s', q{SELECT instaid.create_shard('waits', 4321); SELECT waits.next_id()});
 	my $holder = Clients::session($node, 's');
-	$holder->('BEGIN; LOCK TABLE waits.id_sequence_lock IN SHARE UPDATE EXCLUSIVE MODE');
+	# so that the last ID is too late to be followed
+	$holder->('BEGIN; LOCK TABLE waits.id_sequence_lock IN SHARE UPDATE EXCLUSIVE MODE;
+		SELECT pg_sleep(0.3)');
 	my $out = '';
 	my $caller = IPC::Run::start([ $node->installed_command('psql'), '-XAtq', '-d',
 		$node->connstr('s'), '-c', q{SELECT extract(epoch FROM
