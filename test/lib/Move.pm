@@ -46,6 +46,7 @@ my %next;
 	}
 }
 
+# Each "next" line of what was printed is in the table.
 my %met;
 sub meets
 {
