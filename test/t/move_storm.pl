@@ -25,7 +25,12 @@ note "INSTAID_TEST_SEED=$seed";
 
 my @settings = ('wal_retrieve_retry_interval = 100ms', 'max_replication_slots = 40',
 	'max_wal_senders = 40', 'max_logical_replication_workers = 20', 'max_worker_processes = 30');
-my @nodes = map { Clients::server($_, { allows_streaming => 'logical' }, @settings) } 'a', 'b';
+my $old = $ENV{INSTAID_OLD};
+# allows_streaming of 19 sets what older versions do not know
+my @nodes = (
+	Clients::server('a', $old ? { install_path => $old } : {}, 'wal_level = logical', @settings),
+	Clients::server('b', {}, 'wal_level = logical', @settings));
+$ENV{PATH} .= ":$old/bin" if $old;
 my @connections = map { $_->connstr('postgres') } @nodes;
 my @shards = map { my $group = $_; map { "$group$_" } 1 .. 5 } 'a' .. 'd';
 my $dir = PostgreSQL::Test::Utils::tempdir;
@@ -195,7 +200,9 @@ while (time < $end)
 {
 	my $group = ('a' .. 'd')[ rand 4 ];
 	my $side = $at{$group};
-	my $command = $way_back{$group} ? ('finish', 'reverse')[ rand 2 ] : 'move';
+	# from a newer version there is a way back only
+	my $may_stay = !$old || !$side;
+	my $command = !$way_back{$group} ? 'move' : $may_stay && rand() < 0.5 ? 'finish' : 'reverse';
 	my @args = ('--from', $connections[$side], '--to', $connections[ 1 - $side ], "$group%",
 		'--max-stop', 10, '--max-wait', 120);
 	# "source" and "target" are those of the move that was made
