@@ -1,5 +1,5 @@
-# The tests of the project.  Two suites run at a time.  Prints a line for each one when it
-# has ended, and the sums at the end.
+# The tests of the project.  One suite more than there are processors runs at a time.  Prints a
+# line for each one when it has ended, and the sums at the end.
 # Started by test/lib/run.  With the argument "packages" it prints the packages that
 # the chosen suites need, and does nothing else.
 #
@@ -427,16 +427,17 @@ for name in $alone; do
 done
 [ -z "$private" ] || install
 
-# Two at a time, since they wait more than they compute.  Each writes its name to the
-# pipe when it has ended, and "free" when another one can begin.
+# They wait more than they compute.  Each writes its name to the pipe when it has ended, and
+# "free" when another one can begin.
+at_a_time=$(($(nproc) + 1))
 mkfifo "$SCRATCH/ended"
 exec 3<>"$SCRATCH/ended"
 running=0
 
-# begin COMMAND...: start it as soon as less than two are running
+# begin COMMAND...: start it as soon as there is room
 begin()
 {
-	wait_for 2
+	wait_for $at_a_time
 	running=$((running + 1))
 	{ "$@" || :; echo free >&3; } &
 }
