@@ -471,7 +471,8 @@ is(im({ at => 'stopped' }, '--no-verify'), -1, 'the way back is killed while wri
 is(im('--cancel'), 0, '--cancel of a way back that was killed');
 like($out, qr/: the source serves it again, and the way back is kept$/m,
 	'--cancel of a way back that was killed tells that the way back is kept');
-is(places(), 'insta5 frozen insta5', '--cancel of a way back that was killed: the same side serves');
+is(places(), 'insta5 frozen insta5',
+	'--cancel of a way back that was killed: the same side serves');
 ($from, $to) = ($old, $new);
 is(im('--finish', '--no-verify'), 0, '--finish --no-verify drops rows that differ');
 
