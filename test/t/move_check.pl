@@ -65,7 +65,8 @@ sub trial
 	is($rc, $expected =~ /error/ ? 5 : 0, "the check of $db has the exit status of: $what");
 	for my $name (ref $names ? @$names : grep { $_ } $names)
 	{
-		ok((grep { /$name/ } @objects), "the check of $db names $name") or diag(join "\n", @objects);
+		ok((grep { /$name/ } @objects), "the check of $db names $name")
+		  or diag(join "\n", @objects);
 	}
 	is(join(' ', map { $_->safe_psql($db, $Move::left) } $old, $new), "@before",
 		"the check of $db changes nothing: $what");
