@@ -405,7 +405,7 @@ sub rows
 	fill(6, 10);
 	# the page shows what it prints
 	servers('a' .. 'c');
-	is(planned('--drain', 'a'), 0, 'a plan');
+	is(planned('--drain', 'a'), 0, 'a plan as the page has it');
 	my ($page) = grep { $_->{shows} } section_blocks('docs/moving-a-shard.md', 'Several servers');
 	my $kinds = sub {
 		my ($text) = @_;
@@ -414,7 +414,7 @@ sub rows
 		$text =~ s/\d+(\.\d+)?/N/g;
 		return join "\n", sort keys %{ { map { $_ => 1 } split /\n/, $text } };
 	};
-	is($kinds->($page->{shows}), $kinds->($err . $out), 'the page shows what it prints');
+	is($kinds->($page->{shows}), $kinds->($err . $out), 'the page shows what a plan prints');
 	servers('a' .. 'd');
 	at('a', 'CREATE VIEW public.w AS SELECT count(*) FROM user3.t');
 	is(moved(undef, 2, '--drain', 'a', '--per-move', 1, '--', '--max-stop', 20), 123,

@@ -742,13 +742,13 @@ ends('locks of clients');
 fresh('hooked');
 my $told = PostgreSQL::Test::Utils::tempdir . '/told';
 my $hook = "echo \$INSTAID_MOVE \$INSTAID_MOVE_SHARDS >>$told";
-is(im('insta5', '--on-switch', "$hook; false"), 9, 'the router fails');
+is(im('insta5', '--on-switch', "$hook; false"), 9, 'a router that fails takes the switch back');
 is(slurp_file($told), "switch {insta5}\nback {insta5}\n",
 	'the router that failed is told that the shard goes back');
 like($err, qr/why:  it failed with exit status 1$/m, 'the exit status of the router is told');
 is(places(), 'insta5 insta5 frozen', 'the source serves after the router failed');
 is(im('--on-switch', '[ $INSTAID_MOVE = back ] || sleep 60', '--max-stop', 3), 9,
-	'the router hangs');
+	'a router that hangs takes the switch back');
 like($err, qr/why:  it took longer than --max-stop$/m,
 	'the program tells that the router took longer than --max-stop');
 is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (3)'), '',
