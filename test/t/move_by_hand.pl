@@ -187,7 +187,8 @@ my $clients = Clients->start($server, @statements);
 }
 like($clients->finish, qr/^(.*ERROR:  (shard insta5 is frozen|permission denied for .*)\n)+\z/,
 	'one server: the switch stops the clients');
-is($server->safe_psql('target', $_), $server->safe_psql('postgres', $_), "one server, the same rows: $_")
+is($server->safe_psql('target', $_), $server->safe_psql('postgres', $_),
+	"one server, the same rows: $_")
   for map { "SELECT count(*), sum(id::numeric) FROM insta5.$_" } 'photos', 'likes';
 is(join(' ', map { $server->safe_psql($_, 'SELECT shard_id, frozen FROM instaid.shards') }
 	'postgres', 'target'), '5|t 5|f', 'one server: the target has the shard');
