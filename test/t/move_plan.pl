@@ -171,7 +171,7 @@ is(planned('--drain', 'a'), 0, 'a plan for servers with passwords');
 unlike($out . $err, qr/SEC/, 'a password is not printed');
 like($err, qr/^# the password of a is left out: put it into ~\/.pgpass$/m,
 	'a password that is left out is told');
-like($out, qr/ --source-for-target 'host=/, 'a plan tells how others reach a server with two lines');
+like($out, qr/ --source-for-target 'host=/, 'a plan tells how others reach a server of two lines');
 
 # Wrong usage, and what is in the way
 servers('a', 'b');
