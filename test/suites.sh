@@ -346,11 +346,7 @@ show_failures()
 	echo "== $1"
 	{
 		# "# TODO" marks a test that may fail
-		# a name that begins with "..." goes on from an earlier one
-		awk '/^(not )?ok .* - / { name = $0; sub(/^.* - /, "", name)
-				if (name !~ /^[.][.][.]/) subject = name }
-			/^not ok/ && !/# TODO/ { left = 20; found = 1
-				if (name ~ /^[.][.][.]/) $0 = $0 "  (of: " subject ")" }
+		awk '/^not ok/ && !/# TODO/ { left = 20; found = 1 }
 			/^ok / { left = 0 }
 			left-- > 0 && (/^not ok/ || /^#/) { print } END { exit !found }' "$log" ||
 			grep -E '\.\.\. FAILED' "$log" || {

@@ -137,7 +137,7 @@ await trial('several shards: createTenant() makes each, also the first', async (
   await haveTables([5, 6]);
 });
 
-await trial('... a project of one shard, whose migrations make it, gets a second', async () => {
+await trial('a project of one shard, whose migrations make it, gets a second', async () => {
   const db = drizzle(pool);
   await pool.query('DROP SCHEMA insta5, insta6 CASCADE');
   kit(['generate', '--custom', '--name', 'shards']);

@@ -68,16 +68,16 @@ await trial('a transaction that is rolled back: its ID does not come again', asy
   same(await query('SELECT id FROM insta5.photos WHERE id = ANY ($1)', [[lost.id, kept.id]]), [kept]);
 });
 
-await trial('a frozen shard', async () => {
+await trial('a frozen shard issues no ID', async () => {
   await query("SELECT instaid.freeze_shard('insta5')");
   await query(insert);
 }, 'shard insta5 is frozen');
-await trial('... is thawed', async () => {
+await trial('a shard that is thawed issues IDs', async () => {
   await query("SELECT instaid.thaw_shard('insta5')");
   areNewIds((await query(insert)).map((r) => r.id), 1);
 });
 
-await trial('a role of the application', async () => {
+await trial('a role of the application without EXECUTE', async () => {
   await db.exec('CREATE ROLE app; GRANT USAGE ON SCHEMA insta5 TO app; GRANT INSERT, SELECT ON insta5.photos TO app; SET ROLE app');
   try {
     await db.query(insert);
@@ -85,7 +85,7 @@ await trial('a role of the application', async () => {
     await db.exec('RESET ROLE');
   }
 }, 'permission denied for function next_id');
-await trial('... needs EXECUTE only', async () => {
+await trial('a role of the application needs EXECUTE only', async () => {
   await db.exec('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA insta5 TO app; SET ROLE app');
   areNewIds((await query(insert)).map((r) => r.id), 1);
   await db.exec('RESET ROLE');
@@ -118,7 +118,7 @@ await trial('a copy of the data directory goes on above; without the parser, an 
   areNewIds([BigInt(last), ...ids], 2, 'bigint');
   same((await copy.query('SELECT 7::bigint AS n')).rows, [{ n: 7 }]);
 });
-await trial('... which JSON.stringify() refuses', async () => {
+await trial('JSON.stringify() refuses a BigInt', async () => {
   JSON.stringify((await copy.query(insert)).rows);
 }, 'Do not know how to serialize a BigInt');
 await copy.close();
@@ -136,7 +136,7 @@ await trial('fake timers at 1970', async () => {
   Date.now = () => 0;
   areNewIds([(await query(insert))[0].id], 1);
 });
-await trial('... a new shard', async () => {
+await trial('fake timers at 1970: a new shard', async () => {
   await query("SELECT instaid.create_shard('insta6', 6)");
 }, 'epoch 2011-08-24 21:07:01.721+00 is in the future');
 Date.now = now;

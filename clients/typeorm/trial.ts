@@ -158,7 +158,7 @@ await trial('two shards: the same tables, with IDs of their own; then synchroniz
   same(await source.query("SELECT * FROM instaid.audit() WHERE code = 'foreign_default'"), []);
 });
 
-await trial('... and through one connection, also of pgbouncer, a transaction at a time', async () => {
+await trial('two shards through one connection, also of pgbouncer, a transaction at a time', async () => {
   await withEntities([Album], async (source) => {
     for (const number of [6, 7, 6])
       // recipe: pooled

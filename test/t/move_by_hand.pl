@@ -54,7 +54,7 @@ for my $way (0, 1)
 			PARTITION BY RANGE (photo_id);
 		CREATE TABLE public.comments_1 PARTITION OF public.comments DEFAULT;});
 	is($source->safe_psql('postgres', $keys->{text}), "a_out|insta5.photos|countries
-b_in|comments|insta5.photos", "$name: ... and the page finds those that do");
+b_in|comments|insta5.photos", "$name: the page finds the keys that leave the schema");
 	$source->safe_psql('postgres', q{
 		ALTER TABLE insta5.photos DROP CONSTRAINT a_out;
 		DROP TABLE public.comments, public.countries});
@@ -72,7 +72,7 @@ b_in|comments|insta5.photos", "$name: ... and the page finds those that do");
 	ok(!eval { follow([ $blocks[$copy] ], source => $source, target => $target) },
 		"$name: a copy that fails");
 	is($target->safe_psql('postgres', q{SELECT to_regnamespace('insta5')}), '',
-		"$name: ... leaves nothing behind");
+		"$name: a copy that fails leaves nothing behind");
 
 	$target->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 	follow([ @blocks[ 0 .. $copy ] ], source => $source, target => $target);
@@ -81,13 +81,14 @@ b_in|comments|insta5.photos", "$name: ... and the page finds those that do");
 	for my $as ('', 'SET ROLE app; ')
 	{
 		like(($target->psql('postgres', "${as}SELECT insta5.next_id()"))[2],
-			qr/ERROR:  shard insta5 is frozen/, "$name: ... and issues no ID");
+			qr/ERROR:  shard insta5 is frozen/,
+			"$name: the frozen shard issues no ID: ${as}next_id()");
 	}
 	for my $change ('INSERT INTO insta5.photos (id) VALUES (1)', 'UPDATE insta5.photos SET n = 0',
 		'DELETE FROM insta5.likes')
 	{
 		like(($target->psql('postgres', "SET ROLE app; $change"))[2],
-			qr/ERROR:  permission denied for table/, "$name: ... and takes no $change");
+			qr/ERROR:  permission denied for table/, "$name: the frozen shard takes no $change");
 	}
 	# the client that comes too early, too, must have tried
 	for (1 .. 1800)
@@ -146,9 +147,10 @@ b_in|comments|insta5.photos", "$name: ... and the page finds those that do");
 	is(Clients::summary($clients->files, $after->files, $misdirected->files)->{duplicates}, 0,
 		"$name: none of $old->{count}, $new->{count} and $stray->{count} IDs comes twice");
 	cmp_ok($new->{first}, '>', $old->{last},
-		"$name: ... and the target's IDs are above the source's");
+		"$name: the target's IDs are above the source's");
 	cmp_ok($stray->{count}, '>', 0, "$name: the client that came too early is served in the end");
-	cmp_ok($stray->{first}, '>', $old->{last}, "$name: ... above all IDs of the source");
+	cmp_ok($stray->{first}, '>', $old->{last},
+		"$name: the client that came too early has IDs above those of the source");
 
 	# the rows of the source, and the rows whose commit its clients saw
 	my %there = map { $_ => 1 } split /\n/,
@@ -160,7 +162,7 @@ b_in|comments|insta5.photos", "$name: ... and the page finds those that do");
 	is($target->safe_psql('postgres',
 		'SELECT count(*) FROM insta5.photos AS p FULL JOIN insta5.likes AS l ON p.id = l.photo_id
 			WHERE p.id IS NULL'),
-		0, "$name: ... nor a row that refers to them");
+		0, "$name: no row of likes has lost its photo");
 
 	is(join(' ',
 		map { $_->safe_psql('postgres', 'SELECT shard_id, frozen FROM instaid.shards') } $source,
@@ -185,13 +187,15 @@ my $clients = Clients->start($server, @statements);
 }
 like($clients->finish, qr/^(.*ERROR:  (shard insta5 is frozen|permission denied for .*)\n)+\z/,
 	'one server: the switch stops the clients');
-is($server->safe_psql('target', $_), $server->safe_psql('postgres', $_), "one server: $_")
+is($server->safe_psql('target', $_), $server->safe_psql('postgres', $_),
+	"one server, the same rows: $_")
   for map { "SELECT count(*), sum(id::numeric) FROM insta5.$_" } 'photos', 'likes';
 is(join(' ', map { $server->safe_psql($_, 'SELECT shard_id, frozen FROM instaid.shards') }
 	'postgres', 'target'), '5|t 5|f', 'one server: the target has the shard');
 is(Clients::summary($clients->files)->{duplicates}, 0, 'one server: no ID comes twice');
 cmp_ok($server->safe_psql('target', 'SELECT insta5.next_id()'), '>',
-	Clients::summary($clients->files)->{last}, 'one server: ... and the next one is above them');
+	Clients::summary($clients->files)->{last},
+	'one server: the next ID of the target is above all of the source');
 is(join(' ', map { $server->safe_psql($_, $replication) } 'postgres', 'target'), '0 0',
 	'one server: no replication is left');
 $server->stop;

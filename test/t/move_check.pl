@@ -37,7 +37,8 @@ sub found
 	($rc, my $out) = Move::run('--from', $from, '--to', $to, '--check-only', '--json', @args,
 		'insta5');
 	my @found = @{ decode_json($out) };
-	ok(!(grep { !length $_->{object} } @found), 'each has an object');
+	ok(!(grep { !length $_->{object} } @found),
+		"each finding has an object: @{[ map { $_->{code} } @found ]}");
 	Move::meets(map { "  next: $_->{cure}" } @found);
 	$seen{ $_->{code} } = 1 for @found;
 	@found = grep { $_->{code} ne 'disk' } @found;
@@ -57,16 +58,18 @@ sub trial
 	$old->safe_psql($db, $of_old =~ s/\bDB\b/$db/gr) if $of_old;
 	$new->safe_psql($db, $of_new =~ s/\bDB\b/$db/gr) if $of_new;
 	my @before = map { $_->safe_psql($db, $Move::left) } $old, $new;
+	my $what = $expected || 'nothing';
 	my $user = $at{user} ? " user=$at{user}" : '';
 	is(found($old->connstr($db) . $user, $new->connstr($db) . $user, @{ $at{args} // [] }),
-		$expected, $expected || 'nothing is in the way');
-	is($rc, $expected =~ /error/ ? 5 : 0, '... with the exit status');
+		$expected, "the check of $db finds: $what");
+	is($rc, $expected =~ /error/ ? 5 : 0, "the check of $db has the exit status of: $what");
 	for my $name (ref $names ? @$names : grep { $_ } $names)
 	{
-		ok((grep { /$name/ } @objects), "... it names $name") or diag(join "\n", @objects);
+		ok((grep { /$name/ } @objects), "the check of $db names $name")
+		  or diag(join "\n", @objects);
 	}
 	is(join(' ', map { $_->safe_psql($db, $Move::left) } $old, $new), "@before",
-		'... and nothing was changed');
+		"the check of $db changes nothing: $what");
 	$old->safe_psql($db, $at{undo}) if $at{undo};
 	$_->safe_psql('postgres', "DROP DATABASE $db WITH (FORCE)") for $old, $new;
 	return;
@@ -173,7 +176,7 @@ trial('error create-right, error create-right, error may-not-replicate, error ma
 	[ 'own is not a superuser of the source, and may not', $right,
 		'own is not a superuser .* schema insta5' ], '', '', user => 'own');
 is(join(', ', grep { /(superuser|denied).*give --/ } @objects), '',
-	'... and no option is told that would not help');
+	'to a role without rights no option is told that would not help');
 trial('error create-right, error create-right, error freeze-right, error make-right,'
 	  . ' error may-not-replicate, error may-not-subscribe, error owner-right, error unreachable,'
 	  . ' error unreachable', $right, '', '', user => 'own', template => 'edition');
@@ -197,15 +200,15 @@ trial('error timeout', q{the source's statement_timeout is 400},
 #### The two sides ####
 
 my ($source, $target) = map { $_->connstr('extension') } $old, $new;
-is(found($source, $new->connstr('edition')), 'error edition', 'two editions');
+is(found($source, $new->connstr('edition')), 'error edition', 'the check finds two editions');
 $old->safe_psql('postgres',
 	q{CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0});
 $old->safe_psql('latin', "$script{extension}; SELECT instaid.create_shard('insta5', 5)");
-is(found($old->connstr('latin'), $target), 'remark encoding', 'two encodings');
-like($objects[0], qr/LATIN1.*UTF8/, '... are named');
+is(found($old->connstr('latin'), $target), 'remark encoding', 'the check finds two encodings');
+like($objects[0], qr/LATIN1.*UTF8/, 'the check names two encodings');
 is(found($source, $target, '--source-for-target', 'host=no.example'), 'error unreachable',
-	'a server that the other one does not reach');
-is(found($source, $target, '--dump'), 'remark dump', 'what --dump means');
+	'the check finds a server that the other one does not reach');
+is(found($source, $target, '--dump'), 'remark dump', 'the check tells what --dump means');
 SKIP:
 {
 	$seen{version} = 1;
@@ -213,7 +216,8 @@ SKIP:
 	my $older = Clients::server('older', { install_path => $ENV{INSTAID_OLD} },
 		'wal_level = logical', 'wal_retrieve_retry_interval = 10ms');
 	local $ENV{PATH} = "$ENV{PATH}:$ENV{INSTAID_OLD}/bin";
-	like(found($source, $older->connstr('postgres')), qr/\berror version\b/, 'an older target');
+	like(found($source, $older->connstr('postgres')), qr/\berror version\b/,
+		'the check finds an older target');
 }
 
 #### Servers without room ####
@@ -239,10 +243,10 @@ my @lacks =
 my $remarks = join ', ', map { "remark $_" } $old->pg_version < 16 ? 'slow-start' : (), 'wal-limit';
 is(found($source, $target),
 	join(', ', (sort map { "error $_" } 'lock-table', 'sync-workers', (@lacks) x 2), $remarks),
-	'what both sides lack');
+	'the check finds what both sides lack');
 is(found($source, $target, '--one-way'),
 	join(', ', (sort map { "error $_" } 'lock-table', 'sync-workers', @lacks), $remarks),
-	'... and without a way back');
+	'the check finds what both sides lack without a way back');
 
 # All codes of the program
 my %codes = map { $_ => 1 } slurp_file('move/check.c') =~ /finding\(m, [^,]+, "([a-z-]+)"/g,

@@ -78,68 +78,73 @@ my $sums = q{SELECT count(*), sum(n), sum(twice), sum(hashtext("odd "" name")), 
 
 sql($old, $schema);
 my $before = sql($old, $sums);
-is(im('insta5'), 5, 'without --dump');
+is(im('insta5'), 5, 'a role that is not a superuser does not move a shard without --dump');
 like($out, qr/^  ! own is not a superuser of the source, .*, or move with --dump$/m,
-	'... it is told');
-is(im('--dump', $_), 2, "--dump and $_") for '--prepare', '--switch', '--reverse';
-is(im('--dump', '--check-only', 'insta5'), 0, 'with --dump, nothing is in the way');
+	'the check names --dump to a role that is not a superuser');
+is(im('--dump', $_), 2, "--dump is refused with $_") for '--prepare', '--switch', '--reverse';
+is(im('--dump', '--check-only', 'insta5'), 0, '--dump --check-only finds nothing in the way');
 like($out, qr/insta5: 6 tables, [\d.]+ [kM]B\n.*\n  - writes will be refused while all of that/,
-	'... and the size of what is copied is told');
+	'--dump --check-only tells the size of what is copied');
 like($out, qr/^  - the target needs [\d.]+ [kM]B of free disk or more: this is not checked$/m,
-	'... and the disk that it needs');
-is(left(), '', '... and nothing was changed');
+	'--dump --check-only tells the disk that it needs');
+is(left(), '', '--dump --check-only changes nothing');
 $new->safe_psql('postgres', 'REVOKE CREATE ON DATABASE postgres FROM own');
-is(im('--dump', '--check-only', 'insta5'), 5, 'a role that may not create schemas on the target');
+is(im('--dump', '--check-only', 'insta5'), 5,
+	'--dump is refused to a role that may not create schemas on the target');
 like($out, qr/^  ! own may not create schemas on the target: GRANT CREATE ON DATABASE$/m,
-	'... is told');
+	'the right to create schemas on the target is told');
 $new->safe_psql('postgres', 'GRANT CREATE ON DATABASE postgres TO own');
 
 my $clients = Clients->start($old, { retry => 1 },
 	('INSERT INTO insta5.photos (n) VALUES (0) RETURNING id;') x 3);
-is(im('--dump', 'insta5'), 0, 'moved while clients write');
+is(im('--dump', 'insta5'), 0, 'a move with --dump while clients write');
 $clients->stop;
 like($out, qr/verified: 5 tables, (?:.*\n)*.*switched.* to copy.*\n.*moved.*next: --finish$/m,
-	'... and compared before the switch');
+	'a move with --dump compares rows before the switch');
 {
 	my ($all, $parts) = $out =~ /refused for (\d+) ms \((.*)\)/;
 	cmp_ok(abs($all - eval join '+', $parts =~ /(\d+)/g), '<=', 2,
-		"... the parts of $all ms: $parts");
+		"the parts of the $all ms without writes add up: $parts");
 }
 {
 	my (%ids, $twice);
 	/^(\d+)$/ and $twice += !!$ids{$1}++ for map { split /\n/, slurp_file($_) } $clients->files;
 	my %there = map { $_ => 1 } split /\n/, sql($new, 'SELECT id FROM insta5.photos');
-	is(join(' ', grep { !$there{$_} } keys %ids), '', keys(%ids) . ' inserts: none is lost');
-	cmp_ok(keys %ids, '>', 0, '... and there were some');
-	is($twice // 0, 0, '... and no ID came twice');
+	is(join(' ', grep { !$there{$_} } keys %ids), '',
+		'of ' . keys(%ids) . ' inserts during a move with --dump none is lost');
+	cmp_ok(keys %ids, '>', 0, 'clients were served before a move with --dump');
+	is($twice // 0, 0, 'a move with --dump: no ID comes twice');
 	like(slurp_file($clients->file(0) . '.err'), qr/shard insta5 is frozen/,
-		'... then they are refused');
+		'a move with --dump: clients are refused at the source');
 }
-is(places(), 'insta5 frozen insta5', 'the target serves the shard');
+is(places(), 'insta5 frozen insta5', 'a move with --dump: the target serves the shard');
 is(sql($new, 'DELETE FROM insta5.photos WHERE n = 0') . sql($new, $sums =~ s/, max\(serial\)//r),
-	$before =~ s/^(.*)\|\d+$/$1/mr, '... with all rows, and no trigger has fired');
-like(error_of($old, $_), qr/shard insta5 is frozen/, "... and the source refuses: $_")
+	$before =~ s/^(.*)\|\d+$/$1/mr,
+	'a move with --dump: the target has all rows, and no trigger has fired');
+like(error_of($old, $_), qr/shard insta5 is frozen/,
+	"the source refuses after a move with --dump: $_")
   for 'UPDATE insta5.photos SET n = 0', 'INSERT INTO insta5.checked VALUES (1)';
 is(error_of($new, 'INSERT INTO insta5.photos (n) VALUES (1); INSERT INTO insta5.likes
 	SELECT max(id) FROM insta5.photos; UPDATE insta5.checked SET n = 2'), '',
-	'... which the target takes');
+	'the target takes writes after a move with --dump');
 is(sql($new, q{SELECT nspowner::regrole, has_table_privilege('app', 'insta5.photos', 'INSERT'),
 	(SELECT reltuples FROM pg_class WHERE oid = 'insta5.likes'::regclass),
 	(SELECT count(*) > 0 FROM pg_stats WHERE schemaname = 'insta5' AND tablename = 'photos')
 	FROM pg_namespace WHERE nspname = 'insta5'}), 'own|t|1000|t',
-	'... its owner, rights and statistics');
-is(im('--dump', 'insta5'), 0, 'the same command again');
-is(im('--status'), 0, '--status');
+	'a move with --dump keeps owner and rights, and makes statistics');
+is(im('--dump', 'insta5'), 0, 'the same command after a move with --dump does nothing');
+is(im('--status'), 0, '--status after a move with --dump');
 like($out, qr/^insta5: moved, the target serves it\n  serves:  the target\n  next:    --finish$/m,
-	'... tells what is next');
-is(im('--reverse'), 5, 'it has no way back');
-is(im('--cancel'), 5, '... and cannot be cancelled');
-like($err, qr/next: --finish the move, and then move it/, '... but finished');
-is(im('--finish'), 0, '... but finished');
-is(places() . left(), '- insta5', '... and nothing is left');
+	'--status after a move with --dump tells to --finish');
+is(im('--reverse'), 5, 'a move with --dump has no --reverse');
+is(im('--cancel'), 5, 'a move with --dump is not cancelled after the switch');
+like($err, qr/next: --finish the move, and then move it/,
+	'--cancel after the switch of --dump tells to --finish');
+is(im('--finish'), 0, '--finish of a move with --dump');
+is(places() . left(), '- insta5', '--finish of a move with --dump leaves nothing');
 ($from, $to) = ($new, $old);
-is(im('--dump', 'insta5'), 0, 'back, by another move');
-is(im('--finish'), 0, '... which is finished, too');
+is(im('--dump', 'insta5'), 0, 'the way back is another move with --dump');
+is(im('--finish'), 0, '--finish of the move back');
 ($from, $to) = ($old, $new);
 
 # Killed at each step, and cancelled
@@ -156,62 +161,68 @@ my @steps = ('begun', 'guards', 'rehearsing', 'rehearsed', 'stopping', 'guarded'
 		push @wrong, "$at: --cancel $got" if $got || places() . left() ne $only;
 		push @wrong, "$at: no insert" if error_of($old, 'INSERT INTO insta5.checked VALUES (1)');
 	}
-	is("@wrong", '', 'killed and cancelled, both sides are as before');
+	is("@wrong", '', '--cancel after a kill leaves both sides as before');
 	@wrong = ();
 	for my $at (@steps, 'switched', 'publication dropped', 'marked')
 	{
 		my $got = im({ at => $at }, '--dump', 'insta5');
 		push @wrong, "$at: $got" if $got != -1;
 	}
-	is("@wrong", '', 'killed after each step, the same command again');
-	is(im('--dump', 'insta5'), 0, '... ends well');
-	is(places(), 'insta5 frozen insta5', '... and the target serves the shard');
-	is(im('--finish'), 0, '... --finish');
-	is(places() . left(), '- insta5', '... leaves nothing');
+	is("@wrong", '', 'the same command goes on after a kill, up to the next step');
+	is(im('--dump', 'insta5'), 0, 'the same command ends well after a kill at each step');
+	is(places(), 'insta5 frozen insta5', 'the target serves after a kill at each step');
+	is(im('--finish'), 0, '--finish after a kill at each step');
+	is(places() . left(), '- insta5', '--finish after a kill at each step leaves nothing');
 	($from, $to) = ($new, $old);
-	is(im('--dump', 'insta5') + im('--finish'), 0, '... and back');
+	is(im('--dump', 'insta5') + im('--finish'), 0,
+		'the shard moves back after a kill at each step');
 	($from, $to) = ($old, $new);
 }
 
-is(im({ at => 'stopped' }, '--dump', 'insta5'), -1, 'killed while writes are refused');
-is(im('insta5'), 2, '... and continued without --dump');
+is(im({ at => 'stopped' }, '--dump', 'insta5'), -1,
+	'a move with --dump is killed while writes are refused');
+is(im('insta5'), 2, 'a move with --dump does not go on without --dump');
 like($err, qr/the move of insta5 has begun with --dump\n.*Writes are ref.*\n.*Run it with --dump/,
-	'... which is told');
-is(im('--status'), 0, 'the state');
-like($out, qr/^  next:    run the command again with --dump, or --cancel$/m, '... tells it, too');
-is(im('--cancel'), 0, '... is cancelled');
+	'a move without --dump tells that it has begun with --dump');
+is(im('--status'), 0, '--status after a kill of a move with --dump');
+like($out, qr/^  next:    run the command again with --dump, or --cancel$/m,
+	'--status after a kill tells to go on with --dump');
+is(im('--cancel'), 0, '--cancel of a move with --dump that was killed');
 
 # What fails while writes are refused is taken back
 sub serves
 {
 	my ($what) = @_;
 	is(places(), 'insta5 -', "$what: the source serves, and the target has nothing");
-	is(error_of($old, 'INSERT INTO insta5.checked VALUES (1)'), '', '... and takes writes');
+	is(error_of($old, 'INSERT INTO insta5.checked VALUES (1)'), '',
+		"$what: the source takes writes");
 	return;
 }
-is(im({ at => 'made', do => 'kill -TERM $PPID' }, '--dump', 'insta5'), 8, 'interrupted');
-serves('interrupted');
-is(im('--dump', 'insta5', '--on-switch', 'exit 1'), 9, 'the router fails');
-serves('the router');
+is(im({ at => 'made', do => 'kill -TERM $PPID' }, '--dump', 'insta5'), 8,
+	'SIGTERM ends a move with --dump');
+serves('after SIGTERM');
+is(im('--dump', 'insta5', '--on-switch', 'exit 1'), 9, 'a move with --dump whose router fails');
+serves('after the router failed');
 sql($old, q{CREATE OR REPLACE FUNCTION insta5.ok(integer) RETURNS boolean LANGUAGE sql
 	AS 'SELECT false'});
-is(im('--dump'), 1, 'a row that the target refuses');
-like($err, qr/violates check constraint/, '... is told');
+is(im('--dump'), 1, 'a row that the target refuses stops a move with --dump');
+like($err, qr/violates check constraint/, 'the error of a row that the target refuses is told');
 $db = 'postgres';
 sql($old, q{CREATE OR REPLACE FUNCTION insta5.ok(integer) RETURNS boolean LANGUAGE sql
 	AS 'SELECT true'});
-serves('a row');
+serves('after a row was refused');
 sql($new, 'ALTER DEFAULT PRIVILEGES FOR ROLE own GRANT SELECT ON TABLES TO app');
-is(im('--dump'), 6, 'other rights on the target');
+is(im('--dump'), 6, 'other rights on the target stop a move with --dump');
 like($out, qr/differs: acl insta5\.TABLE photos of .*\n.*\n.*target: GRANT SELECT,INSERT ON/,
-	'... are told');
-unlike($out, qr/taken back|copied,/, '... before writes are refused');
+	'other rights on the target are told');
+unlike($out, qr/taken back|copied,/,
+	'other rights on the target are seen before writes are refused');
 sql($new, 'ALTER DEFAULT PRIVILEGES FOR ROLE own REVOKE SELECT ON TABLES FROM app');
 sql($new, 'CREATE SCHEMA insta5');
-is(im('--dump'), 5, 'a schema of that name on the target');
+is(im('--dump'), 5, 'a schema of that name on the target stops a move with --dump');
 sql($new, 'DROP SCHEMA insta5');
-is(im('--cancel'), 0, 'cancelled');
-is(places() . left(), $only, '... both sides are as before');
+is(im('--cancel'), 0, '--cancel after several failures');
+is(places() . left(), $only, '--cancel after several failures leaves both sides as before');
 
 # Rows that the target has otherwise: not seen by a copy that succeeds, but by the comparison
 sql($new, q{CREATE FUNCTION public.alter() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -219,13 +230,14 @@ sql($new, q{CREATE FUNCTION public.alter() RETURNS event_trigger LANGUAGE plpgsq
 	END $$;
 	CREATE EVENT TRIGGER alter ON ddl_command_end WHEN TAG IN ('CREATE INDEX')
 	EXECUTE FUNCTION public.alter()});
-is(im('--dump', 'insta5'), 6, 'rows that differ');
-like($out, qr/^table insta5\.checked differs\n  only on the source: row \(1\)/m, '... are named');
-serves('rows');
+is(im('--dump', 'insta5'), 6, 'rows that differ stop a move with --dump');
+like($out, qr/^table insta5\.checked differs\n  only on the source: row \(1\)/m,
+	'rows that differ after a copy are named');
+serves('after rows differed');
 sql($new, 'DROP EVENT TRIGGER alter');
-is(im('--dump', 'insta5', '--no-verify'), 0, 'not compared');
-unlike($out, qr/verified|--verify/, '... and nothing else is said');
-is(im('--finish'), 0, '... moved');
+is(im('--dump', 'insta5', '--no-verify'), 0, 'a move with --dump --no-verify');
+unlike($out, qr/verified|--verify/, '--no-verify says nothing of a comparison');
+is(im('--finish'), 0, '--finish of a move with --dump --no-verify');
 
 # The SQL edition
 $db = 'sql';
@@ -236,25 +248,27 @@ for my $node ($old, $new)
 sql($old, $schema);
 IPC::Run::run([ 'instaid-move', '--from', $from->connstr($db), '--to', $to->connstr($db),
 		'--dump', '--check-only', 'insta5' ], '<', \undef, '>', \$out, '2>', \$err);
-is($? >> 8, 5, 'the SQL edition, by a superuser');
+is($? >> 8, 5, 'a superuser does not move a shard of the SQL edition');
 like($out, qr/^  ! schema insta5 belongs to own, .* SQL edition .*: connect as own to the source$/m,
-	'... who is told whom to be');
+	'a superuser is told whom to be on the source');
 like($out, qr/^  ! the shards belong to own, .* SQL edition .*: connect as own to the target$/m,
-	'... on both sides');
-is(im('insta5'), 5, '... by the owner without --dump');
+	'a superuser is told whom to be on the target');
+is(im('insta5'), 5, 'the owner does not move a shard of the SQL edition without --dump');
 SKIP:
 {
 	skip 'any role may create subscriptions', 2 if $old->pg_version >= 16;
 	like($out, qr/^  ! own is not a superuser of the target, .*: make this role one, .* --dump/m,
-		'... who must be a superuser');
-	unlike($out, qr/must be superuser.*give --/, '... and no other connection string helps');
+		'the owner is told that subscriptions need a superuser');
+	unlike($out, qr/must be superuser.*give --/,
+		'the owner is told no connection string, which would not help');
 }
-is(im('--dump', 'insta5'), 0, 'the SQL edition');
-is(places(), 'insta5 frozen insta5', '... serves on the target');
-is(sql($new, $sums), $before, '... with all rows');
-is(error_of($new, 'INSERT INTO insta5.photos (n) VALUES (1)'), '', '... and takes writes');
-is(im('--finish'), 0, '... and ends');
-is(places() . left(), '- insta5', '... with nothing left');
+is(im('--dump', 'insta5'), 0, 'a move of the SQL edition with --dump');
+is(places(), 'insta5 frozen insta5', 'the SQL edition: the target serves');
+is(sql($new, $sums), $before, 'the SQL edition: the target has all rows');
+is(error_of($new, 'INSERT INTO insta5.photos (n) VALUES (1)'), '',
+	'the SQL edition: the target takes writes');
+is(im('--finish'), 0, 'the SQL edition: --finish');
+is(places() . left(), '- insta5', 'the SQL edition: --finish leaves nothing');
 
 Move::is_all_met();
 done_testing();

@@ -187,17 +187,17 @@ fresh('guards', q{CREATE SCHEMA instaid_move_5; CREATE TABLE insta5.u (n integer
 	AS 'BEGIN RETURN NEW; END';
 	CREATE TRIGGER instaid_move_guard BEFORE INSERT ON insta5.u FOR EACH ROW
 	EXECUTE FUNCTION insta5.instaid_move_guard()});
-is(im('insta5'), 5, 'a schema has the name of the move');
+is(im('insta5'), 5, 'a schema that has the name of the move stops it');
 like($out, qr/^  ! schema instaid_move_5 exists on the source, .*: drop it$/m,
 	'a schema with the name of the move is told');
 old('DROP SCHEMA instaid_move_5');
 is(im('--prepare', 'insta5'), 0, 'a shard with a trigger and a function of the name of the guards');
 old('ALTER TABLE insta5.t DISABLE TRIGGER ALL');
-is(im('--switch'), 0, 'a guard that was disabled since');
+is(im('--switch'), 0, '--switch enables a guard that was disabled since');
 like(error_of($old, "INSERT INTO insta5.$_ VALUES (1)"), qr/shard insta5 is frozen/,
 	"the source refuses writes to $_, whose guard did not fire before") for 't', 'u';
 is(new('INSERT INTO insta5.u VALUES (1); SELECT count(*) FROM insta5.u'), 1,
-	'the target takes writes');
+	'the target takes writes to tables that had guards');
 {
 	my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
 	$old->command_ok([ 'pg_dump', '-n', 'insta5', '-f', $dump, $old->connstr($db) ],
@@ -205,28 +205,28 @@ is(new('INSERT INTO insta5.u VALUES (1); SELECT count(*) FROM insta5.u'), 1,
 	$old->safe_psql('postgres', 'CREATE DATABASE restored');
 	$old->safe_psql('restored', 'CREATE EXTENSION instaid');
 	$old->command_ok([ 'psql', '-Xq1', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d',
-		$old->connstr('restored') ], '... is restored elsewhere');
+		$old->connstr('restored') ], 'a dump of a shard that was moved is restored elsewhere');
 	is($old->safe_psql('restored', q{SELECT instaid.thaw_shard('insta5');
 		INSERT INTO insta5.t (n) VALUES (1); SELECT count(*) FROM insta5.t}) =~ s/^\n//r, 101,
 		'a dump of a shard that was moved takes writes once it is thawed');
 }
-is(im('--finish'), 0, 'finished');
+is(im('--finish'), 0, '--finish of a shard with names of the guards');
 is(new("SELECT tgfoid::regproc FROM pg_trigger WHERE tgname = 'instaid_move_guard'"), '',
 	'--finish drops the guards');
 is(new("SELECT to_regprocedure('insta5.instaid_move_guard()')"), 'insta5.instaid_move_guard()',
-	'... and not the function of the name');
+	'--finish keeps a function of the name of the guards');
 
 # a transaction whose snapshot is older than the stop
 fresh('snapshot');
 {
 	my $session = Clients::session($old, $db);
 	$session->('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
-	is(im('insta5'), 0, 'moved beside a REPEATABLE READ transaction');
+	is(im('insta5'), 0, 'a move beside a REPEATABLE READ transaction');
 	like($session->('UPDATE insta5.t SET n = 0'), qr/shard insta5 is frozen/,
 		'an older snapshot does not pass the guard');
 }
-is(im('--finish'), 0, 'finished');
-is(left(), '', 'nothing is left');
+is(im('--finish'), 0, '--finish beside a REPEATABLE READ transaction');
+is(left(), '', '--finish beside a REPEATABLE READ transaction leaves nothing');
 
 #### Definitions ####
 
@@ -263,28 +263,29 @@ my @changes = (
 	[ 'ALTER DEFAULT PRIVILEGES IN SCHEMA insta5 GRANT SELECT ON TABLES TO app',
 		'default acl insta5.' ],
 	[ q{ALTER TABLE insta5.quiet ALTER note SET DEFAULT 'a b(c)'}, 'table insta5.quiet' ]);
-is(im('--prepare', 'insta5'), 0, 'prepared');
+is(im('--prepare', 'insta5'), 0, '--prepare, before definitions are changed');
 old(join ';', map { $_->[0] } grep { $_->[0] !~ /MAXVALUE/ } @changes);
-is(im('--switch'), 6, 'definitions that were changed since');
+is(im('--switch'), 6, 'definitions that were changed since stop --switch');
 like($out, qr/^  (?:differs|only on the source): \Q$_->[1]\E/m, "changed since: $_->[0]")
   for grep { $_->[0] !~ /MAXVALUE/ } @changes;
 like($out, qr/^  differs: domain insta5\.d of .*\n    source: .* DEFAULT 5;\n    target: CREATE /m,
 	'the lines that differ are shown');
-is(places(), 'insta5 insta5 frozen', 'the source still serves');
+is(places(), 'insta5 insta5 frozen', 'the source still serves when definitions differ');
 new(join ';', map { $_->[0] } grep { $_->[0] !~ /MAXVALUE/ } @changes);
 old($changes[2][0]);
-is(im('--switch'), 6, 'a MAXVALUE that was changed since');
-like($out, qr/^  only on the source: sequence insta5\.m has MAXVALUE 99$/m, 'it is told');
+is(im('--switch'), 6, 'a MAXVALUE that was changed since stops --switch');
+like($out, qr/^  only on the source: sequence insta5\.m has MAXVALUE 99$/m,
+	'a MAXVALUE that was changed since is told');
 new($changes[2][0]);
 is(im({ at => 'stopping', do => 'psql -qd "' . $old->connstr($db)
 		. '" -c "ALTER DOMAIN insta5.d SET DEFAULT 6"' }, '--switch'), 6,
-	'a definition that is changed while writes are refused');
+	'a definition that is changed while writes are refused stops --switch');
 like($out, qr/taken back: the definitions have changed\n(?:.*\n)*  differs: domain insta5\.d/,
-	'it is seen then, and compared afterwards');
+	'a change while writes are refused is seen then, and compared afterwards');
 new('ALTER DOMAIN insta5.d SET DEFAULT 6');
-is(im('--switch'), 0, 'with the same changes on both sides, it switches');
-unlike($out, qr/taken back/, 'and at once');
-is(im('--finish'), 0, 'finished');
+is(im('--switch'), 0, '--switch succeeds with the same changes on both sides');
+unlike($out, qr/taken back/, '--switch with the same changes on both sides succeeds at once');
+is(im('--finish'), 0, '--finish after changes of definitions');
 
 #### Sequences ####
 
@@ -303,36 +304,37 @@ my $positions = q{SELECT concat_ws(' ', (SELECT concat(last_value, is_called) FR
 	(SELECT concat(last_value, is_called) FROM insta5.unused))};
 is(im('insta5'), 0, 'sequences that were set but not used since');
 is(new($positions), '1001f 5000f 3t -5t 1f', 'the target has the position of each sequence');
-is(new('INSERT INTO insta5.o (n) VALUES (1) RETURNING id'), 1001, 'the target goes on there');
+is(new('INSERT INTO insta5.o (n) VALUES (1) RETURNING id'), 1001,
+	'the target goes on at the position of the sequence');
 is(old("SELECT nextval('insta5.o_id_seq')"), 1001, 'a value that a client took from the source');
 new(q{SELECT setval('insta5.restarted', 7000, false), nextval('insta5.down')});
-is(im('--verify'), 0, 'the target is not behind');
-is(im('--reverse'), 0, 'back');
+is(im('--verify'), 0, '--verify finds no sequence of the target behind');
+is(im('--reverse'), 0, '--reverse with sequences that were set');
 is(old($positions), '1001t 7000f 3t -6t 1f', 'the source has the positions of the target');
 old(q{SELECT setval('insta5.o_id_seq', 900)});
 ($from, $to) = ($new, $old);
-is(im('--verify'), 6, 'the side that serves was set back');
+is(im('--verify'), 6, '--verify finds a sequence that was set back');
 like($out, qr/^sequence insta5\.o_id_seq stands at 1001 on the source, and at 900 on the target$/m,
 	'--verify tells which sequence stands behind');
-is(im('--finish'), 0, 'finished');
+is(im('--finish'), 0, '--finish though a sequence was set back');
 
 fresh('outside', q{CREATE SEQUENCE public.gseq; CREATE TABLE insta5.g (
 	id bigint PRIMARY KEY DEFAULT nextval('public.gseq')); INSERT INTO insta5.g VALUES (DEFAULT)});
 new('CREATE SEQUENCE public.gseq');
-is(im('insta5'), 5, 'a column uses a sequence that stays');
+is(im('insta5'), 5, 'a column with a sequence of another schema stops a move');
 like($out, qr/^  ! columns take values of sequence public\.gseq, .* stands at 1: .*well beyond$/m,
-	'a sequence that stays is named, with its position');
+	'a sequence of another schema is named, with its position');
 new(q{SELECT setval('public.gseq', 1000)});
-is(im('--check-only', 'insta5'), 0, 'the one of the target stands beyond');
+is(im('--check-only', 'insta5'), 0, 'a sequence of another schema may stand beyond on the target');
 like($out, qr/^  - columns take values of sequence public\.gseq, .* is beyond$/m,
-	'and is named, too');
+	'a sequence of another schema that stands beyond is named, too');
 
 #### The copy ####
 
 # An apply that fails does not stop writes
 fresh('fails', q{CREATE TABLE insta5.w (id bigint PRIMARY KEY DEFAULT insta5.next_id(), n integer);
 	INSERT INTO insta5.w (n) VALUES (1)});
-is(im('--prepare', 'insta5'), 0, 'prepared');
+is(im('--prepare', 'insta5'), 0, '--prepare, before a change that cannot be applied');
 new(q{SET session_replication_role = replica; INSERT INTO insta5.w VALUES (7, 7)});
 old('INSERT INTO insta5.w VALUES (7, 8)');
 {
@@ -340,28 +342,28 @@ old('INSERT INTO insta5.w VALUES (7, 8)');
 		'<', \(join '', map { "INSERT INTO insta5.t (n) VALUES ($_);\nSELECT pg_sleep(0.02);\n" }
 			  1 .. 150),
 		'>', \my $written, '2>', \my $refused);
-	is(im('--switch', '--max-wait', 4), 8, 'a copy that cannot apply');
+	is(im('--switch', '--max-wait', 4), 8, 'a change that cannot be applied stops --switch');
 	$writer->finish;
-	is($refused, '', 'a copy that cannot apply stops no writes');
-	unlike($out, qr/attempt/, 'there was no attempt');
+	is($refused, '', 'a change that cannot be applied stops no writes');
+	unlike($out, qr/attempt/, '--switch makes no attempt while changes cannot be applied');
 	like($err, $old->pg_version < 18 ? qr/duplicate key value violates unique constraint "w_pkey"/
 		: qr/conflict detected on relation "insta5\.w": conflict=insert_exists/,
 		'the message of the apply worker is shown');
 }
-is(im('--status'), 0, '--status');
+is(im('--status'), 0, '--status while a change cannot be applied');
 like($out, qr/the target's log says: (?:duplicate key value|conflict detected)/i,
-	'--status shows it, too');
+	'--status shows the message of the apply worker');
 new(q{SET session_replication_role = replica; DELETE FROM insta5.w WHERE id = 7});
-is(im(), 0, 'it goes on when the cause is gone');
+is(im(), 0, 'a move goes on when changes can be applied again');
 new('ALTER TABLE insta5.t ADD x integer; INSERT INTO insta5.t (n, x) VALUES (1, 2)');
 $old->poll_query_until($db, 'SELECT apply_error_count > 0 FROM pg_stat_subscription_stats') or die;
-is(im('--status'), 0, 'the way back fails');
+is(im('--status'), 0, '--status while the way back fails');
 like($out, qr/next:    let the way back apply the changes, which fails, or --finish$/m,
 	'--status tells that the way back fails');
-is(im('--reverse'), 6, 'it does not go back');
+is(im('--reverse'), 6, '--reverse is refused while the way back fails');
 old('ALTER TABLE insta5.t ADD x integer');
-is(im('--reverse'), 0, 'with the same change it does');
-is(im('--cancel'), 0, 'and ends');
+is(im('--reverse'), 0, '--reverse succeeds with the same change on the source');
+is(im('--cancel'), 0, '--cancel after a way back that failed for a while');
 
 # The indexes of a large table, which has few rows to a page
 fresh('indexes', q{CREATE TABLE insta5.big (id bigint PRIMARY KEY, n integer, t text)
@@ -378,55 +380,59 @@ my $indexes = q{SELECT string_agg(relname, ' ' ORDER BY relname COLLATE "C") FRO
 	WHERE relkind = 'i' AND relnamespace = 'insta5'::regnamespace};
 is(im({ at => 'enabled' }, '--prepare', 'insta5'), -1, 'killed before the copy of a large table');
 is(new($indexes), 'big_pkey clusters has_comment has_target is_unique of_small t_pkey',
-	'it is copied without the indexes that one command makes again');
-is(im({ at => 'index' }, '--prepare'), -1, 'killed when the first of them is made');
-is(im('--status'), 0, '--status');
-like($out, qr/^insta5: being copied$/m, 'it is still being copied');
+	'a large table is copied without the indexes that one command makes again');
+is(im({ at => 'index' }, '--prepare'), -1, 'killed when the first index of a large table is made');
+is(im('--status'), 0, '--status while indexes are made');
+like($out, qr/^insta5: being copied$/m,
+	'--status tells that a table without its indexes is being copied');
 old('CREATE INDEX since ON insta5.big (t); INSERT INTO insta5.big VALUES (0, 0)');
-is(im('--prepare'), 0, 'the same command makes the others');
+is(im('--prepare'), 0, 'the same command makes the other indexes');
 like($out, qr/making index insta5\."B ""c"""\n.*making index insta5\.since\n/,
-	'also one that came since');
-unlike($out, qr/making index insta5\.a\n/, 'and none twice');
-is(new($indexes), old($indexes), 'then it has all of them');
+	'an index that came since is made, too');
+unlike($out, qr/making index insta5\.a\n/, 'no index is made twice');
+is(new($indexes), old($indexes), 'the target has all indexes of a large table');
 is(new(q{SELECT count(DISTINCT tablename) FROM pg_stats WHERE schemaname = 'insta5'
-	AND attname IN ('n', 'expr')}), 4, 'with statistics, also of expressions');
-is(im('--switch'), 0, 'and it switches');
-like($out, qr/verified: 2 tables, 13101 rows/, 'with all rows');
-is(im('--finish'), 0, 'finished');
-is(left(), '', 'nothing is left');
+	AND attname IN ('n', 'expr')}), 4,
+	'the target has statistics of a large table, also of expressions');
+is(im('--switch'), 0, '--switch of a large table');
+like($out, qr/verified: 2 tables, 13101 rows/, '--switch of a large table compares all rows');
+is(im('--finish'), 0, '--finish of a large table');
+is(left(), '', '--finish of a large table leaves nothing');
 
 # A table without a key
 fresh('keyless', 'CREATE TABLE insta5.n (n integer); CREATE TABLE insta5.o (n integer);
 	ALTER TABLE insta5.o REPLICA IDENTITY NOTHING; INSERT INTO insta5.n VALUES (1), (1);
 	CREATE TABLE insta5.f (n integer); ALTER TABLE insta5.f REPLICA IDENTITY FULL');
-is(im('insta5'), 5, 'tables without a key');
+is(im('insta5'), 5, 'tables without a key stop a move');
 like($out, qr/^  ! table insta5\.$_ has no replica identity, .*, or --full-identity$/m,
-	"the option is told for $_") for 'n', 'o';
+	"--full-identity is told for table $_") for 'n', 'o';
 my $identities = q{SELECT string_agg(relreplident::text, '' ORDER BY relname) FROM pg_class
 	WHERE relnamespace = 'insta5'::regnamespace AND relkind = 'r'};
-is(im('--full-identity', '--prepare', 'insta5'), 0, 'with it, it goes');
-is(old($identities), 'fffd', 'they have REPLICA IDENTITY FULL');
-is(im('--cancel'), 0, 'cancelled');
-is(old($identities), 'fdnd', 'each has what it had');
-is(im('--full-identity', 'insta5'), 0, 'moved');
+is(im('--full-identity', '--prepare', 'insta5'), 0,
+	'--prepare of tables without a key, with --full-identity');
+is(old($identities), 'fffd', 'tables without a key have REPLICA IDENTITY FULL during a move');
+is(im('--cancel'), 0, '--cancel of a move with --full-identity');
+is(old($identities), 'fdnd', '--cancel gives each table the replica identity that it had');
+is(im('--full-identity', 'insta5'), 0, 'a move with --full-identity');
 new('DELETE FROM insta5.n WHERE ctid = (SELECT min(ctid) FROM insta5.n);
 	UPDATE insta5.n SET n = 2');
-is(im('--reverse'), 0, 'and back');
-is(old('TABLE insta5.n'), 2, 'with what was written to a table without a key');
-is(im('--cancel'), 0, 'and finished');
-is(old($identities), 'fdnd', 'each has what it had');
+is(im('--reverse'), 0, '--reverse of a move with --full-identity');
+is(old('TABLE insta5.n'), 2, '--reverse brings what was written to a table without a key');
+is(im('--cancel'), 0, '--cancel after --reverse of a move with --full-identity');
+is(old($identities), 'fdnd',
+	'--cancel after --reverse gives each table the replica identity that it had');
 
 # Tables that came later
 fresh('later');
-is(im('--prepare', 'insta5'), 0, 'prepared');
+is(im('--prepare', 'insta5'), 0, '--prepare, before tables are added');
 $_->safe_psql($db, 'CREATE TABLE insta5.nokey (n integer)') for $old, $new;
-is(im(), 5, 'a table without a key came since');
+is(im(), 5, 'a table without a key that came since stops a move');
 like($out, qr/^  ! table insta5\.nokey has no replica identity/m, 'a later table is checked, too');
 is(error_of($old, 'INSERT INTO insta5.nokey VALUES (1); UPDATE insta5.nokey SET n = 2'), '',
-	'it is not published');
+	'a later table without a key is not published');
 $_->safe_psql($db, 'ALTER TABLE insta5.nokey ADD PRIMARY KEY (n)') for $old, $new;
-is(im(), 0, 'with a key it is');
-is(im('--finish'), 0, 'finished');
+is(im(), 0, 'a move goes on when a later table has a key');
+is(im('--finish'), 0, '--finish with a table that came later');
 
 #### Rows ####
 
@@ -434,10 +440,10 @@ is(im('--finish'), 0, 'finished');
 fresh('temporary', q{CREATE TABLE insta5.big (id bigint PRIMARY KEY, t text);
 	INSERT INTO insta5.big SELECT g, repeat('x', 300) FROM generate_series(1, 40000) AS g;
 	ANALYZE insta5.big});
-is(im('insta5'), 0, 'a table that is larger than work_mem');
+is(im('insta5'), 0, 'a move of a table that is larger than work_mem');
 my $files = q{SELECT temp_bytes FROM pg_stat_database WHERE datname = current_database()};
 is(old($files) . ' ' . new($files), '0 0', 'rows are compared without temporary files');
-is(im('--finish'), 0, 'finished');
+is(im('--finish'), 0, '--finish of a table that is larger than work_mem');
 
 # another encoding
 for ([ $old, 'LATIN1' ], [ $new, 'UTF8' ])
@@ -450,23 +456,25 @@ for ([ $old, 'LATIN1' ], [ $new, 'UTF8' ])
 $db = 'encoded';
 old(q{SET client_encoding = 'UTF8'; SELECT instaid.create_shard('insta5', 5);
 	CREATE TABLE insta5.t (k text PRIMARY KEY, v text); INSERT INTO insta5.t VALUES ('é', 'ü')});
-is(im('insta5'), 0, 'an encoding that writes é otherwise');
+is(im('insta5'), 0, 'a move to an encoding that writes é otherwise');
 like($out, qr/verified: 1 tables, 1 rows/, 'rows are the same in two encodings');
 old(q{SET session_replication_role = replica; UPDATE insta5.t SET v = 'u'});
-is(im('--verify'), 6, 'a row that differs is found');
+is(im('--verify'), 6, 'a row that differs between two encodings is found');
 is(im('--finish'), 6, '--finish compares the rows, too');
 like($out . $err, qr/^table insta5\.t differs\n(.*\n)*.*rows differ, and nothing was dropped$/m,
-	'... and drops nothing');
-is(places(), 'insta5 frozen insta5', '... of it');
+	'--finish says that rows differ, and that it drops nothing');
+is(places(), 'insta5 frozen insta5', '--finish drops nothing if rows differ');
 ($from, $to) = ($new, $old);
-is(im('--cancel'), 6, '--cancel of the way back compares them, too');
-is(places(), 'insta5 frozen insta5', '... and drops nothing');
+is(im('--cancel'), 6, '--cancel of the way back compares the rows, too');
+is(places(), 'insta5 frozen insta5', '--cancel of the way back drops nothing if rows differ');
 is(im({ at => 'stopped' }, '--no-verify'), -1, 'the way back is killed while writes are refused');
-is(im('--cancel'), 0, '... cancelled');
-like($out, qr/: the source serves it again, and the way back is kept$/m, '... which says so');
-is(places(), 'insta5 frozen insta5', '... it is');
+is(im('--cancel'), 0, '--cancel of a way back that was killed');
+like($out, qr/: the source serves it again, and the way back is kept$/m,
+	'--cancel of a way back that was killed tells that the way back is kept');
+is(places(), 'insta5 frozen insta5',
+	'--cancel of a way back that was killed: the same side serves');
 ($from, $to) = ($old, $new);
-is(im('--finish', '--no-verify'), 0, '--finish drops them if told to');
+is(im('--finish', '--no-verify'), 0, '--finish --no-verify drops rows that differ');
 
 #### The check: move_check.pl has what it finds ####
 
@@ -477,24 +485,24 @@ fresh('checked', q{CREATE TYPE insta5.rng AS RANGE (subtype = numeric);
 	ALTER DATABASE checked SET statement_timeout = '400ms'});
 is(im('insta5', '--source-for-target', $old->connstr($db) . " options='-c statement_timeout=0'"), 0,
 	'a copy without the timeout, and with a range type and an operator class');
-is(im('--finish'), 0, 'finished');
+is(im('--finish'), 0, '--finish of a copy without the timeout');
 
 #### Passwords ####
 
 fresh('secret', 'CREATE EXTENSION pg_stat_statements');
 new('CREATE EXTENSION pg_stat_statements');
 is(im('insta5', '--source-for-target', $old->connstr($db) . ' password=SECRET',
-	'--target-for-source', $new->connstr($db) . ' password=SECRET'), 0, 'moved with passwords');
+	'--target-for-source', $new->connstr($db) . ' password=SECRET'), 0, 'a move with passwords');
 is($_->safe_psql($db, q{SELECT count(*) FROM pg_stat_statements WHERE query ~ ('SECRE' || 'T')}), 0,
 	'pg_stat_statements shows no password of ' . $_->name) for $old, $new;
 unlike(slurp_file($_->data_dir . '/' . $_->safe_psql($db, 'SELECT pg_current_logfile()')),
 	qr/SECRET/, 'the log of ' . $_->name . ' shows no password') for $old, $new;
-is(im('--finish'), 0, 'finished');
+is(im('--finish'), 0, '--finish of a move with passwords');
 
 #### The router ####
 
 fresh('router');
-is(im('--prepare', 'insta5'), 0, 'prepared');
+is(im('--prepare', 'insta5'), 0, '--prepare, before the router hangs');
 for my $stop (0.02, 1)
 {
 	my $began = time;
@@ -503,26 +511,27 @@ for my $stop (0.02, 1)
 		"a router that hangs, --max-stop $stop");
 	cmp_ok(time - $began, '<', 10, 'a router that hangs is ended with what it has started');
 }
-is(im('--cancel'), 0, 'cancelled');
+is(im('--cancel'), 0, '--cancel after the router hung');
 
 #### Trust ####
 
 fresh('trust', q{GRANT CREATE ON SCHEMA insta5 TO own; SET ROLE own;
 	CREATE FUNCTION insta5.ev(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1'});
-is(im('insta5'), 5, 'definitions of a role that is not trusted');
+is(im('insta5'), 5, 'definitions of a role that is not trusted stop a move');
 like($out, qr/^  ! the shards have definitions of own, .* connect as own to it, .*: --trust own$/m,
-	'the role is named, and what to do');
-is(left(), '', 'nothing was changed');
-is(im('insta5', '--trust', 'own'), 0, 'trusted');
-is(im('--finish'), 0, 'finished');
+	'the role that is not trusted is named, and what to do');
+is(left(), '', 'nothing is changed for a role that is not trusted');
+is(im('insta5', '--trust', 'own'), 0, 'a move with --trust');
+is(im('--finish'), 0, '--finish of a move with --trust');
 # a function and a type that look like the guard's line in a dump
 fresh('planted', q{GRANT USAGE, CREATE ON SCHEMA insta5 TO own; SET ROLE own;
 	CREATE TYPE insta5."x.instaid_move_guard() OWNER TO " AS (a integer);
 	CREATE FUNCTION insta5.instaid_move_guard(insta5."x.instaid_move_guard() OWNER TO ")
 	RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN RETURN current_user; END'});
-is(im('insta5', '--trust', 'own'), 0, 'moved');
-is(new(q{SELECT insta5.instaid_move_guard(NULL)}), 'own', 'its owner is who it was');
-is(im('--finish'), 0, 'finished');
+is(im('insta5', '--trust', 'own'), 0, 'a move with names that look like the guard in a dump');
+is(new(q{SELECT insta5.instaid_move_guard(NULL)}), 'own',
+	'the owner of a function that looks like the guard is who it was');
+is(im('--finish'), 0, '--finish with names that look like the guard in a dump');
 
 #### What to do next ####
 
@@ -532,7 +541,7 @@ sub says
 	my ($expected, @args) = @_;
 	im(@args);
 	my ($next) = "$out$err" =~ /^  next: +(.*)/m;
-	is($next // '', $expected, "it says: $expected");
+	is($next // '', $expected, "the program says what to do next: $expected");
 	return;
 }
 
@@ -540,7 +549,7 @@ fresh('next', q{SELECT instaid.create_shard('insta6', 6)});
 new('DROP EXTENSION instaid');
 says('CREATE EXTENSION instaid there, or install the SQL edition, and run the same command again.',
 	'insta5', '--check-only');
-is($rc, 5, '... since something is in the way');
+is($rc, 5, 'the check ends with 5 when instaid is missing on the target');
 new('CREATE EXTENSION instaid');
 new(q{CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS
 		'BEGIN RAISE ''no tables here''; END';
@@ -569,7 +578,7 @@ for my $case ([ 'If it is a copy, DROP PUBLICATION instaid_move_5.', 'copy', 'ne
 	my ($expected, $source, $target) = @$case;
 	(undef, $out, $err) = Move::run('--from', $old->connstr($source), '--to',
 		$new->connstr($target), 'insta5');
-	like($err, qr/^  next: \Q$expected\E$/m, "it says: $expected");
+	like($err, qr/^  next: \Q$expected\E$/m, "the program says what to do next: $expected");
 }
 im({ at => 'following' });
 says('Run the command without --finish, to its end.', '--finish');
@@ -579,20 +588,20 @@ im('--cancel');
 im({ at => 'switched' }, 'insta5');
 says('Run the command without --cancel, to its end.', '--cancel');
 says('run the command again, to its end', '--status');
-is(im(), 0, 'moved');
+is(im(), 0, 'a move goes on after --cancel was refused');
 old('ALTER SUBSCRIPTION instaid_move_5 DISABLE');
 new('INSERT INTO insta5.t (n) VALUES (1)');
 says('--status tells how far.', '--verify', '--max-wait', '0.1');
 old(q{ALTER SUBSCRIPTION instaid_move_5 ENABLE; SELECT instaid.thaw_shard('insta5')});
 says('--status tells the state.', '--finish', '--no-verify');
 old(q{SELECT instaid.freeze_shard('insta5')});
-is(im('--finish'), 0, 'finished');
+is(im('--finish'), 0, '--finish of a source that was thawed and frozen again');
 ($from, $to) = ($new, $old);
 im('insta5', '--one-way');
 ($from, $to) = ($old, $new);
 says('exchange --from and --to, and --finish', '--status');
 ($from, $to) = ($new, $old);
-is(im('--finish'), 0, 'finished');
+is(im('--finish'), 0, '--finish of the move with --one-way');
 ($from, $to) = ($old, $new);
 im({ at => 'way back' }, 'insta5');
 old('DROP PUBLICATION instaid_move_5');
@@ -618,14 +627,15 @@ SKIP:
 		ALTER TABLE insta5.w ALTER s SET STATISTICS 7;
 		CREATE TRIGGER t BEFORE UPDATE ON insta5.w FOR EACH ROW WHEN (NEW.id > OLD.id)
 			EXECUTE FUNCTION suppress_redundant_updates_trigger()});
-	is(im('insta5'), 0, 'to a newer PostgreSQL');
+	is(im('insta5'), 0, 'a move to a newer PostgreSQL');
 	new('INSERT INTO insta5.t (n) VALUES (1)');
 	old('ALTER TABLE insta5.w ALTER s SET DEFAULT 1');
-	is(im('--reverse'), 6, 'a definition that was changed is seen');
+	is(im('--reverse'), 6, '--reverse to an older PostgreSQL sees a definition that was changed');
 	new('ALTER TABLE insta5.w ALTER s SET DEFAULT 1');
-	is(im('--reverse'), 0, 'and back to the older one');
-	is(old('SELECT count(*) FROM insta5.t'), 101, 'with what was written there');
-	is(im('--cancel'), 0, 'finished');
+	is(im('--reverse'), 0, '--reverse to an older PostgreSQL');
+	is(old('SELECT count(*) FROM insta5.t'), 101,
+		'--reverse to an older PostgreSQL brings what was written');
+	is(im('--cancel'), 0, '--cancel after --reverse to an older PostgreSQL');
 	$old = $new_source;
 }
 
@@ -659,14 +669,14 @@ SKIP:
 	};
 	is($run->('insta5'), 0, 'the owner moves a shard alone');
 	new('SET ROLE mover; INSERT INTO insta5.t (n) VALUES (1)');
-	is($run->('--reverse'), 0, 'and brings it back');
-	is(old('SELECT count(*) FROM insta5.t'), 101, 'with what was written there');
+	is($run->('--reverse'), 0, 'the owner brings a shard back alone');
+	is(old('SELECT count(*) FROM insta5.t'), 101, 'the owner brings back what was written');
 	@sides = reverse @sides;
-	is($run->('--reverse'), 0, 'and there again');
-	is($run->('--verify'), 0, 'the rows are the same');
+	is($run->('--reverse'), 0, 'the owner moves a shard there again');
+	is($run->('--verify'), 0, 'the owner finds no difference by --verify');
 	@sides = reverse @sides;
-	is($run->('--finish'), 0, 'and finishes');
-	is(left(), '', 'nothing is left');
+	is($run->('--finish'), 0, 'the owner finishes a move alone');
+	is(left(), '', 'the owner leaves nothing');
 }
 
 Move::is_all_met();

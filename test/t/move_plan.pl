@@ -131,44 +131,52 @@ sub result
 shards('a', 5, 4, 3, 2, 1);
 shards('b', 5, 5, 5);
 servers('a', 'b');
-is(planned(), 0, 'servers of the same size');
-like(result(), qr/^a:5:1[56] b:3:1[56] moved:0$/, '... keep their shards');
-is($out, '', '... and no command is printed');
+is(planned(), 0, 'a plan for servers of the same size');
+like(result(), qr/^a:5:1[56] b:3:1[56] moved:0$/, 'servers of the same size keep their shards');
+is($out, '', 'no command is printed for servers of the same size');
 servers('a', 'b', 'c');
-is(planned(), 0, 'a third server');
-like(result(), qr/^a:\d:1[01] b:2:1[01] c:\d:1[01] moved:[23]$/, '... gets its part, by few moves');
+is(planned(), 0, 'a plan for a third server');
+like(result(), qr/^a:\d:1[01] b:2:1[01] c:\d:1[01] moved:[23]$/,
+	'a third server gets its part, by few moves');
 like($out, qr/^instaid-move --from '.*dbname=\W*b\W.* --to '.*dbname=\W*c\W.* -- user[678]$/m,
-	'... and the commands are printed');
+	'the commands for a third server are printed');
 servers('a', 'b', 'c', 'd');
-is(planned('--drain', 'a', '--drain', 'c'), 0, 'two servers are drained');
-like(result(), qr/^a:0:0 b:3:1[56] c:0:0 d:5:1[56] moved:5$/, '... onto the lightest one');
-is(planned('--drain', 'b', 'user1'), 0, 'only a shard that is elsewhere may move');
-like($err, qr/^# b: .*; the arguments, or a move, keep these$/m, '... which is told');
-is($out, '', '... and no others are moved');
-is(planned('--drain', 'a', '--per-move', 2, 'user1', 'user2%', 'user3'), 0, 'only some may');
-is(() = $out =~ /^instaid-move .* -- (?:user[123] ?){1,2}$/mg, 2, '... two at a time');
+is(planned('--drain', 'a', '--drain', 'c'), 0, 'a plan that drains two servers');
+like(result(), qr/^a:0:0 b:3:1[56] c:0:0 d:5:1[56] moved:5$/,
+	'shards of two drained servers go to the lightest one');
+is(planned('--drain', 'b', 'user1'), 0, 'a plan that drains a server, for a shard of another one');
+like($err, qr/^# b: .*; the arguments, or a move, keep these$/m,
+	'shards that are kept are told with the reason');
+is($out, '', 'no shard moves but those that are named');
+is(planned('--drain', 'a', '--per-move', 2, 'user1', 'user2%', 'user3'), 0,
+	'a plan for some shards, two in a move');
+is(() = $out =~ /^instaid-move .* -- (?:user[123] ?){1,2}$/mg, 2,
+	'--per-move limits the shards of a move');
 at('a', q{SELECT instaid.create_shard('odd ''name"', 4000)});
-is(planned('--drain', 'a', '--', '--no-verify', '--on-switch', q{echo 'it'"'"'s'}), 0, 'quotes');
+is(planned('--drain', 'a', '--', '--no-verify', '--on-switch', q{echo 'it'"'"'s'}), 0,
+	'a plan with names and options that need quotes');
 {
 	# what the shell makes of it
 	IPC::Run::run([ 'sh', '-c', $out =~ s/^\S*instaid-move/printf '%s\\n'/mgr ], '>', \my $shown);
 	my @args = split /\n/, $shown;
-	ok((grep { $_ eq q{odd 'name"} } @args), '... of a shard');
-	ok((grep { $_ eq q{echo 'it'"'"'s'} } @args), '... and of an option');
-	ok((grep { $_ eq '--no-verify' } @args), '... which it gives to each move');
+	ok((grep { $_ eq q{odd 'name"} } @args), 'the shell reads the name of a shard with quotes');
+	ok((grep { $_ eq q{echo 'it'"'"'s'} } @args), 'the shell reads an option with quotes');
+	ok((grep { $_ eq '--no-verify' } @args), 'options after -- are given to each move');
 }
 at('a', q{DROP SCHEMA "odd 'name""" CASCADE});
 unlink $file;
 append_to_file($file, 'a ' . conninfo('a') . " password=SECRET\na host='reach' password = "
 	  . "'SEC\\'RET'\nb " . conninfo('b') . "\n");
-is(planned('--drain', 'a'), 0, 'a password in the list');
-unlike($out . $err, qr/SEC/, '... is not printed');
-like($err, qr/^# the password of a is left out: put it into ~\/.pgpass$/m, '... which is told');
-like($out, qr/ --source-for-target 'host=/, '... how the others reach it is');
+is(planned('--drain', 'a'), 0, 'a plan for servers with passwords');
+unlike($out . $err, qr/SEC/, 'a password is not printed');
+like($err, qr/^# the password of a is left out: put it into ~\/.pgpass$/m,
+	'a password that is left out is told');
+like($out, qr/ --source-for-target 'host=/, 'a plan tells how others reach a server of two lines');
 
 # Wrong usage, and what is in the way
 servers('a', 'b');
-is(planned(@{ $_->[0] }), 2, "wrong: @{ $_->[0] }"), like($err, $_->[1], '... is told')
+is(planned(@{ $_->[0] }), 2, "wrong: @{ $_->[0] }"),
+  like($err, $_->[1], "the fault is told: @{ $_->[0] }")
   for [ [ '--drain', 'x' ], qr/has no server x\n/ ],
   [ [ map { ('--drain', $_) } 'a', 'b' ], qr/all servers are drained/ ],
   [ [ '--per-move', '0' ], qr/0 is not a number for --per-move/ ],
@@ -179,17 +187,18 @@ for ([ "a\n", qr/line 1 of .* has no connection/ ], [ "a x=1\n", qr/fewer than t
 {
 	unlink $file;
 	append_to_file($file, $_->[0]);
-	is(planned(), 2, 'a file that is not one of servers');
-	like($err, $_->[1], '... is told');
+	is(planned(), 2, "a wrong file of servers: $_->[1]");
+	like($err, $_->[1], "the fault of a file of servers is told: $_->[1]");
 }
 unlink $file;
-is(planned(), 2, 'no file');
+is(planned(), 2, 'a file of servers that does not exist');
 servers('a', 'b');
-is(planned('user1', 'no%'), 5, 'shards that no server has');
-like($err, qr/no server has such a shard: no%\n/, '... are named');
+is(planned('user1', 'no%'), 5, 'a plan for shards that no server has');
+like($err, qr/no server has such a shard: no%\n/, 'shards that no server has are named');
 at('b', 'SELECT instaid.create_shard($$twin$$, 1)');
-is(planned(), 5, 'a shard ID that is on two servers');
-like($err, qr/shard ID 1 is on two servers, a and b/, '... is named');
+is(planned(), 5, 'a plan for two servers with the same shard ID');
+like($err, qr/shard ID 1 is on two servers, a and b/,
+	'the shard ID that is on two servers is named');
 
 #### A server is drained while clients write ####
 
@@ -354,8 +363,9 @@ sub rows
 	my @each = ('--', '--max-stop', 20, '--max-wait', 300);
 	note("$count shards, "
 		  . at('a', 'SELECT pg_size_pretty(pg_database_size(current_database()))'));
-	is(moved(undef, 3, @options, '--', '--check-only'), 0, 'nothing is in the way of any move');
-	is(left(), '', '... and nothing was changed');
+	is(moved(undef, 3, @options, '--', '--check-only'), 0,
+		'--check-only finds nothing in the way of any move');
+	is(left(), '', '--check-only of all moves changes nothing');
 	my $writers = start_writers(8, 0.03, \@names);
 	sleep(1);
 
@@ -363,29 +373,31 @@ sub rows
 	for my $at ($ENV{FULL} ? 'enabled' : ('slot', 'stopped', 'switched', 'comparing'))
 	{
 		isnt(moved($at, 3, @options, @each), 0, "all moves are killed after: $at");
-		is(planned(@options, @each), 0, '... and the plan again');
+		is(planned(@options, @each), 0, "the plan again, after kills after: $at");
 		like($err,
 			qr/^# under way: \d+ shards from a to \w, (?:copying|switched|back, not compared)$/m,
-			'... has those that are under way');
-		like($err, qr/^# a: .*; then 0 shards, 0\.0 MB; drained$/m, '... as if they were made');
+			"the plan tells the moves that were killed after: $at");
+		like($err, qr/^# a: .*; then 0 shards, 0\.0 MB; drained$/m,
+			"the plan counts moves as made that were killed after: $at");
 		my $sum = 0;
 		$sum += $_ for $err =~ /^# \w: .*; then (\d+) shards/mg;
-		is($sum, $count, '... and counts each shard once');
+		is($sum, $count, "the plan counts each shard once after: $at");
 	}
 	is(moved(undef, 3, @options, @each), 0, 'the same command moves all shards');
-	note(sprintf '... in %.1f s', $seconds);
-	like(counts(), qr/^b:\d+ c:\d+ d:\d+$/, '... to the others: ' . counts());
-	is(planned(@options), 0, 'the same command again');
-	is($out, '', '... has nothing to do');
-	isnt(moved('copy dropped', 2, '--finish'), 0, '--finish is killed');
-	is(moved(undef, 2, '--finish'), 0, '... and goes on');
-	is(left(), '', '... and leaves nothing');
+	note(sprintf 'all shards were moved in %.1f s', $seconds);
+	like(counts(), qr/^b:\d+ c:\d+ d:\d+$/, 'the shards are on the others: ' . counts());
+	is(planned(@options), 0, 'the plan again after all shards were moved');
+	is($out, '', 'the plan has nothing to do after all shards were moved');
+	isnt(moved('copy dropped', 2, '--finish'), 0, 'each --finish is killed');
+	is(moved(undef, 2, '--finish'), 0, 'each --finish again ends well');
+	is(left(), '', '--finish of all moves leaves nothing');
 	my $sum = stop_writers($writers);
-	is($sum->{wrong}, '', "none of $sum->{count} transactions is lost, and none came twice");
+	is($sum->{wrong}, '',
+		"a drain: none of $sum->{count} transactions is lost, and none came twice");
 	is(join(' ', grep { !/^(55000|3F000|42P01)$/ } split / /, $sum->{errors}), '',
-		'... and the clients saw no other error than that of a frozen shard, or none');
+		'clients of a drained server saw no error but that of a frozen shard');
 	note("refused: $sum->{histogram}; the longest $sum->{longest} s");
-	is(rows(), $before, '... and all rows that were there are there');
+	is(rows(), $before, 'all earlier rows are there after a server was drained');
 }
 
 # One move that fails stops no other
@@ -393,7 +405,7 @@ sub rows
 	fill(6, 10);
 	# the page shows what it prints
 	servers('a' .. 'c');
-	is(planned('--drain', 'a'), 0, 'a plan');
+	is(planned('--drain', 'a'), 0, 'a plan as the page has it');
 	my ($page) = grep { $_->{shows} } section_blocks('docs/moving-a-shard.md', 'Several servers');
 	my $kinds = sub {
 		my ($text) = @_;
@@ -402,21 +414,21 @@ sub rows
 		$text =~ s/\d+(\.\d+)?/N/g;
 		return join "\n", sort keys %{ { map { $_ => 1 } split /\n/, $text } };
 	};
-	is($kinds->($page->{shows}), $kinds->($err . $out), 'the page shows what it prints');
+	is($kinds->($page->{shows}), $kinds->($err . $out), 'the page shows what a plan prints');
 	servers('a' .. 'd');
 	at('a', 'CREATE VIEW public.w AS SELECT count(*) FROM user3.t');
 	is(moved(undef, 2, '--drain', 'a', '--per-move', 1, '--', '--max-stop', 20), 123,
-		'a shard that cannot be moved');
-	like($out, qr/^  ! view .*w of the source/m, '... is told');
-	like(counts(), qr/^a:1 b:\d c:\d d:\d$/, '... and only that one is left');
+		'a plan with a shard that cannot be moved');
+	like($out, qr/^  ! view .*w of the source/m, 'the view that keeps a shard from moving is told');
+	like(counts(), qr/^a:1 b:\d c:\d d:\d$/, 'a shard that cannot be moved stops no other');
 	at('a', 'DROP VIEW public.w');
-	is(moved(undef, 2, '--drain', 'a'), 0, 'then it is moved');
-	is(moved(undef, 2, '--finish'), 0, '... and all are finished');
-	is(left(), '', '... with nothing left');
+	is(moved(undef, 2, '--drain', 'a'), 0, 'the shard moves when the view is gone');
+	is(moved(undef, 2, '--finish'), 0, '--finish after one of the moves had failed');
+	is(left(), '', '--finish after one of the moves had failed leaves nothing');
 
 	# from here to there by --dump
-	is(moved(undef, 2, '--drain', 'b', '--', '--dump'), 0, 'by --dump');
-	unlike(counts(), qr/b/, '... to the others');
+	is(moved(undef, 2, '--drain', 'b', '--', '--dump'), 0, 'a server is drained by --dump');
+	unlike(counts(), qr/b/, 'a server drained by --dump has no shard');
 }
 
 # One command for a thousand shards
@@ -429,14 +441,16 @@ SKIP:
 	is(moved(undef, 3, '--drain', 'a', '--per-move', 50, '--', '--max-stop', 20, '--max-wait', 300),
 		0, 'a thousand shards by one command');
 	my $took = $seconds;
-	is(moved(undef, 3, '--finish'), 0, '... and finished');
+	is(moved(undef, 3, '--finish'), 0, '--finish of a thousand shards');
 	my $sum = stop_writers($writers);
 	note(sprintf '%.1f s, refused: %s; the longest %s s', $took + $seconds, $sum->{histogram},
 		$sum->{longest});
-	is($sum->{wrong}, '', "none of $sum->{count} transactions is lost, and none came twice");
-	like(counts(), qr/^b:33\d c:33\d d:33\d$/, '... they are spread: ' . counts());
-	is(left(), '', '... nothing is left');
-	is(rows(), $before, '... and all rows are there');
+	is($sum->{wrong}, '',
+		"a thousand shards: none of $sum->{count} transactions is lost, and none came twice");
+	like(counts(), qr/^b:33\d c:33\d d:33\d$/,
+		'a thousand shards are spread: ' . counts());
+	is(left(), '', '--finish of a thousand shards leaves nothing');
+	is(rows(), $before, 'all rows of a thousand shards are there');
 }
 
 done_testing();

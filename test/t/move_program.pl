@@ -29,11 +29,11 @@ $_->safe_psql('postgres', 'CREATE ROLE app; CREATE ROLE reader; CREATE ROLE own 
 
 # The states, without a server; and the page has the same table
 my $make = "make -s -C move PG_CONFIG='$ENV{PG_CONFIG}' test_states";
-is(system("$make && move/test_states"), 0, 'the table of states');
+is(system("$make && move/test_states"), 0, 'the program finds no fault in its table of states');
 {
 	my $page = slurp_file('docs/moving-a-shard.md');
 	my $states = `instaid-move --states`;
-	ok(index($page, $states) >= 0, '... is the one of the page') or diag($states);
+	ok(index($page, $states) >= 0, 'the page shows the table of states') or diag($states);
 }
 
 # The points at which it is killed: those of a move that nothing stops, those that only a run after
@@ -277,39 +277,44 @@ package main;
 #### A move, and back, while clients write ####
 
 old($schema);
-is(im('--check-only', 'insta5'), 0, 'nothing is in the way');
-is(left(), ' ', '... and nothing was changed');
+is(im('--check-only', 'insta5'), 0, '--check-only finds nothing in the way');
+is(left(), ' ', '--check-only changes nothing');
 
 my $writers = Writers->start(4, 0, $old, $new);
 is(im('insta5', @slow), 0, 'a move while clients write without a pause');
 my $printed = $out;
-like($out, qr/verified: 4 tables, \d+ rows, the same/, '... and its rows are compared');
-is(places(), 'insta5 frozen insta5', '... and the shard is served by the target');
+like($out, qr/verified: 4 tables, \d+ rows, the same/,
+	'a move while clients write: the rows are compared');
+is(places(), 'insta5 frozen insta5', 'a move while clients write: the target serves the shard');
 like(error_of($old, 'INSERT INTO insta5.photos (id) VALUES (1)'), qr/shard insta5 is frozen/,
-	'... no more by the source, which refuses superusers');
+	'the source refuses superusers after the switch: INSERT');
 like(error_of($old, "$_ insta5.events_1" . (/DELETE|TRUNC/ ? '' : ' SET n = 1')),
-	qr/shard insta5 is frozen/, "... and their $_") for 'UPDATE', 'DELETE FROM', 'TRUNCATE';
+	qr/shard insta5 is frozen/, "the source refuses superusers after the switch: $_")
+  for 'UPDATE', 'DELETE FROM', 'TRUNCATE';
 is(new(q{SELECT count(*) FROM pg_class WHERE relnamespace = 'insta5'::regnamespace
-	AND relkind = 'r' AND reltuples < 0}), 0, '... the target has statistics');
-is(im('insta5'), 0, '... the same command again finds nothing to do');
+	AND relkind = 'r' AND reltuples < 0}), 0,
+	'a move while clients write: the target has statistics');
+is(im('insta5'), 0, 'the same command after a move finds nothing to do');
 like($out, qr/^[^\n]*insta5: moved, the target serves it; next: --finish, or --reverse\n\z/,
-	'... and says so');
-is(im('--cancel'), 5, '... which cannot be cancelled');
+	'the same command after a move says that the target serves');
+is(im('--cancel'), 5, 'a move is not cancelled after the switch');
 sleep(0.3);
-is(im('--reverse', @slow), 0, 'back, with what was written meanwhile');
-is(places(), 'insta5 insta5 frozen', '... to the source');
+is(im('--reverse', @slow), 0, '--reverse while clients write without a pause');
+is(places(), 'insta5 insta5 frozen', 'the source serves the shard after --reverse');
 sleep(0.3);
 my $sum = $writers->stop($old);
-is($sum->{wrong}, '', "none of $sum->{count} transactions is lost, and none came twice");
+is($sum->{wrong}, '',
+	"a move and back: none of $sum->{count} transactions is lost, and none came twice");
 is(join(' ', grep { !/^(55000|3F000|42P01)$/ } keys %{ $sum->{errors} }), '',
-	'... and the clients saw no deadlock, and no error but that of a frozen shard');
+	'a move and back: clients saw no deadlock, and no error but that of a frozen shard');
 note("the longest wait after a refusal: $sum->{refused}[-1] s");
 
-is(im('--verify'), 0, '... and the copy has the same rows');
-like($out, qr/verified: 4 tables/, '... all');
+is(im('--verify'), 0, '--verify after --reverse finds no difference');
+like($out, qr/verified: 4 tables/, '--verify after --reverse compares all tables');
 $writers = Writers->start(2, 0.01, $old, $new);
-is(im('--verify'), 0, '... also while clients write');
-is($writers->stop($old)->{wrong}, '', '... who lose nothing');
+is(im('--verify'), 0, '--verify while clients write finds no difference');
+is($writers->stop($old)->{wrong}, '',
+	'--verify while clients write loses none of their transactions');
 
 # a commit that the copy shows before its own server does: the session stops between the two
 {
@@ -324,9 +329,10 @@ is($writers->stop($old)->{wrong}, '', '... who lose nothing');
 	$old->reload;
 	$new->poll_query_until($db, 'SELECT EXISTS (SELECT FROM insta5.photos WHERE who = -1)') or die;
 	is(old('SELECT count(*) FROM insta5.photos WHERE who = -1'), 0,
-		'a row that only the copy shows');
+		'a commit is on the copy before its own server shows it');
 	my $goes_on = "(sleep 0.4; kill -CONT $pid) >/dev/null 2>&1 &";
-	is(im({ at => 'comparing', do => $goes_on }, '--verify'), 0, '... is no difference');
+	is(im({ at => 'comparing', do => $goes_on }, '--verify'), 0,
+		'--verify finds no difference in a row that only the copy shows yet');
 	$late->finish;
 }
 
@@ -342,7 +348,8 @@ is($writers->stop($old)->{wrong}, '', '... who lose nothing');
 		return { map { $_ => 1 } split /\n/, $text };
 	};
 	my ($shown, $printed) = map { $kinds->($_) } $page->{shows}, $printed;
-	is(join(', ', grep { !$printed->{$_} } sort keys %$shown), '', 'the page shows what it prints');
+	is(join(', ', grep { !$printed->{$_} } sort keys %$shown), '',
+		'the page shows what a move prints');
 }
 
 # the copy and the way back end
@@ -354,9 +361,9 @@ is(im({ at => 'unpublished', do => join(' ', '(',
 		')', '>', $published) }, '--finish'),
 	0, '--finish of the way back');
 is(slurp_file($published), "0\n0\n",
-	'... drops a publication without tables, of which no UPDATE knows');
-is(places() . left(), 'insta5 - ', '... drops the copy, and leaves nothing');
-is(im('--finish'), 0, '... and again does nothing');
+	'--finish empties the publications before it drops them');
+is(places() . left(), 'insta5 - ', '--finish of the way back drops the copy, and leaves nothing');
+is(im('--finish'), 0, '--finish again does nothing');
 ($from, $to) = ($old, $new);
 
 #### Killed at each step ####
@@ -377,8 +384,8 @@ sub killed_at_each
 		$reached++ if $got == -1 || $got == 3;
 		push @failed, "$at: $got $err" unless $got == -1 || $got == 3 || $got == 0;
 	}
-	is(im(@$args), 0, "$name: ends well");
-	is("@failed", '', "$name: ... and each run was killed, or ended well");
+	is(im(@$args), 0, "$name: the last run ends well");
+	is("@failed", '', "$name: each run was killed, or ended well");
 	return $reached;
 }
 my $serving = sub { return $_[0]->safe_psql($db, q{SELECT NOT frozen FROM instaid.shards}) };
@@ -387,15 +394,17 @@ $writers = Writers->start(3, 0.02, $old, $new);
 # of --finish and --cancel, too
 my @killed_ending = $ENV{FULL} ? @ending[ 0 .. 4 ] : 'slots dropped';
 my $n = killed_at_each('killed at each step', undef, undef, ['insta5'], @moving);
-is($n, @moving, "... at all of @moving");
-is(places(), 'insta5 frozen insta5', '... the target has it');
+is($n, @moving, "a move was killed after each of: @moving");
+is(places(), 'insta5 frozen insta5',
+	'the target serves the shard after a move that was killed at each step');
 $n = killed_at_each("--finish killed after: @killed_ending", undef, undef, ['--finish'],
 	@killed_ending);
-is($n, @killed_ending, '... at all');
-is(places() . left(), '- insta5 ', '... and nothing is left');
+is($n, @killed_ending, "--finish was killed after each of: @killed_ending");
+is(places() . left(), '- insta5 ', '--finish that was killed leaves nothing');
 $sum = $writers->stop($new);
-is($sum->{wrong}, '', "none of $sum->{count} transactions is lost, and none came twice");
-cmp_ok($sum->{count}, '>', 10, '... and the clients were served meanwhile');
+is($sum->{wrong}, '',
+	"programs killed: none of $sum->{count} transactions is lost, and none came twice");
+cmp_ok($sum->{count}, '>', 10, 'programs killed: clients were served meanwhile');
 
 #### Servers killed ####
 
@@ -424,12 +433,13 @@ for my $side ('source', 'target')
 		($from, $to) = ($to, $from);
 	}
 	is("@failed", '', "the $side is killed after: @at");
-	is(im('insta5'), 0, '... and the same command again moves the shard');
+	is(im('insta5'), 0, "the $side was killed: the same command again moves the shard");
 	sleep(0.2);
 	$sum = $writers->stop($to);
-	is($sum->{wrong}, '', "... none of $sum->{count} transactions is lost, and none came twice");
-	is(im('--finish'), 0, '... and it ends');
-	is(left(), ' ', '... with nothing left');
+	is($sum->{wrong}, '',
+		"the $side was killed: none of $sum->{count} transactions is lost, and none came twice");
+	is(im('--finish'), 0, "the $side was killed: --finish ends well");
+	is(left(), ' ', "the $side was killed: --finish leaves nothing");
 	($from, $to) = ($to, $from);
 }
 
@@ -555,12 +565,14 @@ for my $way (sort keys %network)
 	is("@failed", '', "the network from $way is cut, or hangs");
 }
 $sum = $writers->stop($from);
-is($sum->{wrong}, '', "... none of $sum->{count} transactions is lost, and none came twice");
+is($sum->{wrong}, '',
+	"broken networks: none of $sum->{count} transactions is lost, and none came twice");
 note("the longest wait after a refusal: $sum->{refused}[-1] s");
 is(im('--prepare', 'insta5', '--source-for-target',
-		Network->new($from, $db)->{connection}), 0, 'a network that is then gone');
-is(im('--max-wait', 30), 0, '... and the next command gives another way');
-is(im('--finish'), 0, '... finished');
+		Network->new($from, $db)->{connection}), 0,
+		'--prepare through a network that is then gone');
+is(im('--max-wait', 30), 0, 'the next command replaces a network that is gone');
+is(im('--finish'), 0, '--finish of a move whose network was replaced');
 ($from, $to) = ($to, $from);
 
 #### Cancelled ####
@@ -583,12 +595,13 @@ my @before = @straight[ 0 .. $switched - 1 ];
 		  if error_of($from, 'INSERT INTO insta5.photos (who) VALUES (0)');
 	}
 	is("@wrong", '', 'cancelled after a kill, both sides are as before');
-	is(im({ at => 'stopped' }, 'insta5'), -1, 'killed while writes are refused');
+	is(im({ at => 'stopped' }, 'insta5'), -1,
+		'before --cancel, a move is killed while writes are refused');
 	is(im({ at => $_ }, '--cancel'), -1, "--cancel is killed after: $_")
 	  for $ENV{FULL} ? ('served again', @{ $again{'way back'} }) : (), @killed_ending;
 	is(im('--cancel'), 0, "--cancel killed after: @killed_ending");
-	is(places() . left(), $only, '... leaves both sides as before');
-	is(im('--cancel'), 0, '... and again does nothing');
+	is(places() . left(), $only, '--cancel that was killed leaves both sides as before');
+	is(im('--cancel'), 0, '--cancel again does nothing');
 }
 
 #### What else can happen ####
@@ -610,7 +623,13 @@ sub fresh
 		INSERT INTO insta5.t (n) SELECT generate_series(1, 100);} . ($sql // ''));
 	return;
 }
-sub ends { is(im('--finish'), 0, "$_[0]: --finish"); is(left(), ' ', '... leaves nothing'); return }
+sub ends
+{
+	my ($what) = @_;
+	is(im('--finish'), 0, "$what: --finish");
+	is(left(), ' ', "$what: --finish leaves nothing");
+	return;
+}
 
 # a session that holds what it is given
 sub holds
@@ -642,125 +661,141 @@ fresh('model');
 		  . q{perl -ne '$s = $1 if /"source": "(.*)",/;}
 		  . q{ print "$ENV{MOVE_STEP}: $s | $1\n" if /"target": "(.*)"/'} . " >>$seen";
 	};
-	is(im({ at => '*', do => $look->($old, $new) }, 'insta5'), 0, 'a move, seen after each step');
-	is(im({ at => '*', do => $look->($new, $old) }, '--reverse'), 0, '... back');
+	is(im({ at => '*', do => $look->($old, $new) }, 'insta5'), 0,
+		'a move, seen after each of its steps');
+	is(im({ at => '*', do => $look->($new, $old) }, '--reverse'), 0,
+		'--reverse, seen after each of its steps');
 	($from, $to) = ($new, $old);
-	is(im({ at => '*', do => $look->($old, $new) }, '--finish'), 0, '... and finished');
+	is(im({ at => '*', do => $look->($old, $new) }, '--finish'), 0,
+		'--finish, seen after each of its steps');
 	($from, $to) = ($old, $new);
 	my @model = grep { !/^ended/ } split /\n/, `move/test_states print`;
 	my %steps = map { /^(.*?):/ ? ($1 => 1) : () } @model;
 	is(join("\n", grep { /^(.*?):/ && $steps{$1} } split /\n/, slurp_file($seen)),
-		join("\n", @model), '... has what the model has');
+		join("\n", @model), 'each step leaves what the model says');
 }
 
 # What is not committed when it switches, and what was created meanwhile
 fresh('created', 'GRANT ALL ON SCHEMA insta5 TO app');
-is(im('--prepare', 'insta5'), 0, 'prepared');
+is(im('--prepare', 'insta5'), 0, '--prepare, before tables are created');
 my $creator = holds($old, 'BEGIN; CREATE TABLE insta5.late (id bigint PRIMARY KEY);
 	INSERT INTO insta5.late VALUES (1)');
-is(im('--switch', '--max-wait', 1), 8, 'it waits for a table that is not committed yet');
-like($out . $err, qr/session \d+ creates something in the schema/, '... and says so');
-is(places(), 'insta5 insta5 frozen', '... while the source serves');
+is(im('--switch', '--max-wait', 1), 8, '--switch waits for a table that is not committed yet');
+like($out . $err, qr/session \d+ creates something in the schema/,
+	'--switch names the session whose table is not committed yet');
+is(places(), 'insta5 insta5 frozen', 'the source serves while --switch waits for a table');
 $creator->('COMMIT');
-is(im(), 6, '... whose table is then missing');
-like($out, qr/only on the source: table insta5\.late/, '... and is named');
+is(im(), 6, 'a table that was committed since is missing on the target');
+like($out, qr/only on the source: table insta5\.late/,
+	'the table that is missing on the target is named');
 new('CREATE TABLE insta5.late (id bigint PRIMARY KEY)');
 old('CREATE TABLE insta5.log (n integer); INSERT INTO insta5.log VALUES (1);
 	UPDATE insta5.log SET n = 2; DROP TABLE insta5.log; ALTER TABLE insta5.t ADD x integer;
 	UPDATE insta5.t SET x = n');
 is(im(), 6, 'a table without a key was updated and dropped, and another one altered');
 like($out, qr/^  differs: table insta5\.t of .*\n(    .*\n)*    source:     x integer$/m,
-	'... which is named, with the line that differs');
+	'the table that was altered is named, with the line that differs');
 $new->poll_query_until($db, 'SELECT bool_or(apply_error_count > 0) FROM pg_stat_subscription_stats')
   or die;
-is(im('--status'), 0, '... and --status');
+is(im('--status'), 0, '--status while changes cannot be applied');
 like($out, qr/[1-9]\d* errors\n +The server log of the target tells why\.\n/,
-	'... tells where to look');
+	'--status tells where to look when changes cannot be applied');
 new('ALTER TABLE insta5.t ADD x integer');
-is(im('--max-wait', 30), 0, 'after the same on the target, it goes on');
+is(im('--max-wait', 30), 0, 'with the same tables on the target, the move goes on');
 is(new('SELECT count(*) FROM insta5.late; SELECT count(x) FROM insta5.t'), "1\n100",
-	'... with the rows');
+	'tables that were created or altered during a move have their rows');
 new('ALTER TABLE insta5.t ADD y integer; CREATE TABLE insta5.newer ()');
 old('CREATE TABLE insta5.other (n integer)');
 is(im('--finish'), 6, '--finish keeps a table that the target lacks');
-like($err, qr/insta5\.other/, '... and names it');
+like($err, qr/insta5\.other/, '--finish names the table that the target lacks');
 old('DROP TABLE insta5.other; CREATE VIEW public.v AS SELECT * FROM insta5.t');
-is(im('--finish'), 5, '... or what would be dropped with the schema');
-like($out, qr/view public\.v/, '... and names that');
+is(im('--finish'), 5, '--finish keeps a schema that something outside depends on');
+like($out, qr/view public\.v/, '--finish names what depends on the schema');
 old('DROP VIEW public.v');
-ends('then');
+ends('tables created meanwhile');
 
 # Without deadlock, whatever clients hold; autovacuum does not hold it up
 fresh('held');
 $creator = holds($old, 'BEGIN; INSERT INTO insta5.t (n) VALUES (1)');
-is(im('--prepare', 'insta5', '--max-wait', 2), 8, 'a long transaction: no guard, for now');
+is(im('--prepare', 'insta5', '--max-wait', 2), 8,
+	'--prepare makes no guards during a long transaction');
 $creator->('COMMIT');
-is(im('--prepare'), 0, '... when it has ended');
+is(im('--prepare'), 0, '--prepare makes guards when the long transaction has ended');
 $creator = holds($old, 'BEGIN; INSERT INTO insta5.t (n) VALUES (2)');
-is(im('--switch', '--max-wait', 1, '--max-stop', 0.2), 8, '... nor is it stopped');
-is(places(), 'insta5 insta5 frozen', '... the source serves');
+is(im('--switch', '--max-wait', 1, '--max-stop', 0.2), 8,
+	'--switch gives up when a long transaction does not end');
+is(places(), 'insta5 insta5 frozen', 'the source serves when --switch gives up');
 $creator->('COMMIT');
-is(im('--switch', '--max-wait', 1, '--max-stop', 0.001), 8, 'no switch takes a millisecond');
-like($out, qr/taken back: /, '... it is taken back');
-is(places(), 'insta5 insta5 frozen', '... the source serves');
+is(im('--switch', '--max-wait', 1, '--max-stop', 0.001), 8,
+	'--switch does not keep to a --max-stop of a millisecond');
+like($out, qr/taken back: /, '--switch that takes longer than --max-stop is taken back');
+is(places(), 'insta5 insta5 frozen', 'the source serves when --switch was taken back');
 my $reader = holds($old, 'BEGIN; SELECT count(*) FROM insta5.t');
 my $late = holds($old, "BEGIN; SELECT pg_advisory_lock(7)");
-is(im('--switch'), 0, 'readers do not stop it');
-is(new('SELECT count(*) FROM insta5.t'), 102, '... all rows are there');
-is($reader->('SELECT count(*) FROM insta5.t; COMMIT'), '102', '... and reads go on');
-ends('held');
+is(im('--switch'), 0, '--switch does not wait for readers');
+is(new('SELECT count(*) FROM insta5.t'), 102, '--switch beside readers: the target has all rows');
+is($reader->('SELECT count(*) FROM insta5.t; COMMIT'), '102',
+	'a transaction that reads goes on after the switch');
+ends('locks of clients');
 
 # The router, and what fails while writes are refused
 fresh('hooked');
 my $told = PostgreSQL::Test::Utils::tempdir . '/told';
 my $hook = "echo \$INSTAID_MOVE \$INSTAID_MOVE_SHARDS >>$told";
-is(im('insta5', '--on-switch', "$hook; false"), 9, 'the router fails');
-is(slurp_file($told), "switch {insta5}\nback {insta5}\n", '... and is told that it goes back');
-like($err, qr/why:  it failed with exit status 1$/m, '... and its exit status is told');
-is(places(), 'insta5 insta5 frozen', '... to the source');
+is(im('insta5', '--on-switch', "$hook; false"), 9, 'a router that fails takes the switch back');
+is(slurp_file($told), "switch {insta5}\nback {insta5}\n",
+	'the router that failed is told that the shard goes back');
+like($err, qr/why:  it failed with exit status 1$/m, 'the exit status of the router is told');
+is(places(), 'insta5 insta5 frozen', 'the source serves after the router failed');
 is(im('--on-switch', '[ $INSTAID_MOVE = back ] || sleep 60', '--max-stop', 3), 9,
-	'the router hangs');
-like($err, qr/why:  it took longer than --max-stop$/m, '... which is told');
-is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (3)'), '', '... and the source serves');
+	'a router that hangs takes the switch back');
+like($err, qr/why:  it took longer than --max-stop$/m,
+	'the program tells that the router took longer than --max-stop');
+is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (3)'), '',
+	'the source takes writes after the router hung');
 $new->safe_psql($db, q{CREATE FUNCTION public.no() RETURNS event_trigger LANGUAGE plpgsql AS
 	$$ BEGIN RAISE 'not now'; END $$; CREATE EVENT TRIGGER no ON ddl_command_start
 	WHEN TAG IN ('ALTER SEQUENCE') EXECUTE FUNCTION public.no()});
-is(im('--max-wait', 5), 8, 'the target cannot thaw');
-like($err, qr/not now/, '... and it is said why');
-is(places(), 'insta5 insta5 frozen', '... and the source serves');
+is(im('--max-wait', 5), 8, 'the target cannot thaw the shard');
+like($err, qr/not now/, 'the error of a target that cannot thaw is told');
+is(places(), 'insta5 insta5 frozen', 'the source serves when the target cannot thaw');
 new('DROP EVENT TRIGGER no');
 unlink $told;
-is(im('--on-switch', $hook), 0, 'then it switches');
-is(slurp_file($told), "switch {insta5}\n", '... and the router was told once');
+is(im('--on-switch', $hook), 0, 'the switch succeeds once the target can thaw');
+is(slurp_file($told), "switch {insta5}\n", 'the router is told once of a switch that succeeds');
 old(q{CREATE FUNCTION public.no() RETURNS event_trigger LANGUAGE plpgsql AS
 	$$ BEGIN RAISE 'not now'; END $$; CREATE EVENT TRIGGER no ON ddl_command_start
 	WHEN TAG IN ('DROP SCHEMA') EXECUTE FUNCTION public.no()});
-isnt(im('--finish'), 0, 'the source cannot be dropped: not finished');
-unlike($out, qr/finished/, '... and nothing else is said');
+isnt(im('--finish'), 0, '--finish fails when the source cannot drop the schema');
+unlike($out, qr/finished/, '--finish that fails does not say that it finished');
 old('DROP EVENT TRIGGER no');
-ends('hooked');
+ends('a router');
 
 # A target that goes while writes are refused
 fresh('gone');
 is(im({ at => 'stopped', do => kill_server($new) }, 'insta5'), 3,
 	'the target is killed while writes are refused');
-is(old('SELECT frozen FROM instaid.shards'), 'f', '... and the source serves again');
-is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (4)'), '', '... and takes writes');
+is(old('SELECT frozen FROM instaid.shards'), 'f',
+	'the source is thawed after the target was killed');
+is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (4)'), '',
+	'the source takes writes after the target was killed');
 start_again($new);
-is(im(), 0, '... the same command again moves the shard');
-ends('gone');
+is(im(), 0, 'the same command moves the shard once the target is back');
+ends('a target that was killed');
 
 # What the page says for a server that is gone for good, on either side
 fresh('gone_for_good');
-is(im({ at => 'stopped' }, 'insta5'), -1, 'killed while writes are refused');
+is(im({ at => 'stopped' }, 'insta5'), -1,
+	'before a clean-up by hand, a move is killed while writes are refused');
 {
 	my ($block) = section_blocks('docs/moving-a-shard.md', 'States');
 	new($block->{text});
 	$old->poll_query_until($db, 'SELECT NOT bool_or(active) FROM pg_replication_slots') or die;
 	old($block->{text});
 }
-is(left(), ' ', '... without the program, nothing is left on either side');
-is(error_of($_, 'INSERT INTO insta5.t (n) VALUES (4)'), '', '... which serves') for $old, $new;
+is(left(), ' ', 'the page cleans up without the program: nothing is left on either side');
+is(error_of($_, 'INSERT INTO insta5.t (n) VALUES (4)'), '',
+	'after the clean-up of the page, writes are taken by server ' . $_->name) for $old, $new;
 
 # Servers that hang while writes are refused, and come back
 fresh('hangs');
@@ -774,23 +809,27 @@ my $hangs = sub {
 my $began = time;
 is(im({ at => 'applied', do => $hangs->($new, 8) }, 'insta5', '--max-stop', 1), 3,
 	'the target hangs while writes are refused');
-like($err, qr/the target does not answer/, '... which is told');
-cmp_ok(time - (stat $hung)[9], '<', 8, '... before it comes back');
-is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (4)'), '', '... the source serves again');
+like($err, qr/the target does not answer/, 'a target that does not answer is told');
+cmp_ok(time - (stat $hung)[9], '<', 8, 'the program ends before a hanging target comes back');
+is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (4)'), '',
+	'the source takes writes after the target hung');
 sleep(0.1) while im('--status') == 3 && time < $began + 60;
-is(im({ at => 'stopped', do => $hangs->($old, 3) }, '--max-stop', 1), 3, 'the source hangs');
-is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (4)'), '', '... and serves when it is back');
+is(im({ at => 'stopped', do => $hangs->($old, 3) }, '--max-stop', 1), 3,
+	'the source hangs while writes are refused');
+is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (4)'), '',
+	'a source that hung takes writes when it is back');
 is(im({ at => 'started', do => $hangs->($new, 3) }, '--max-stop', 1), 0,
 	'the target hangs when only it knows what is served');
-is(places(), 'insta5 frozen insta5', '... which the program waits for');
-ends('hangs');
+is(places(), 'insta5 frozen insta5', 'the program waits for a hanging target that may serve');
+ends('servers that hung');
 fresh('paused');
 is(im({ at => 'applied', do => '(sleep 3; kill -CONT $PPID) >/dev/null 2>&1 & kill -STOP $PPID' },
 		'insta5', '--max-stop', 1, '--max-wait', 1) =~ /^[38]$/, 1,
-	'the program is stopped itself');
-is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (4)'), '', '... then the source serves again');
-is(im(), 0, '... and the same command moves the shard');
-ends('paused');
+	'the program is suspended while writes are refused');
+is(error_of($old, 'INSERT INTO insta5.t (n) VALUES (4)'), '',
+	'the source takes writes after the program was suspended');
+is(im(), 0, 'the same command moves the shard after the program was suspended');
+ends('a program that was suspended');
 
 # Signals, and limits of the sessions
 fresh('signals');
@@ -799,13 +838,14 @@ for my $signal ($ENV{FULL} ? ('HUP', 'INT') : (), 'TERM')
 	# system() ignores SIGINT while it waits, and a test in the background ignores it
 	local $SIG{$signal} = 'DEFAULT';
 	my $do = "(sleep 0.5; kill -$signal \$PPID) >/dev/null 2>&1 &";
-	is(im({ at => 'stopped', do => $do }, 'insta5', '--on-switch', 'sleep 1'), 8, "SIG$signal");
-	is(places(), 'insta5 insta5 frozen', '... and the source serves');
+	is(im({ at => 'stopped', do => $do }, 'insta5', '--on-switch', 'sleep 1'), 8,
+		"SIG$signal ends the program");
+	is(places(), 'insta5 insta5 frozen', "the source serves after SIG$signal");
 }
 {
 	local $ENV{PGOPTIONS} = '-c idle_session_timeout=500ms'
 	  . ($old->pg_version >= 17 ? ' -c transaction_timeout=500ms' : '');
-	is(im('--on-switch', 'sleep 1'), 0, 'timeouts of sessions do not end it');
+	is(im('--on-switch', 'sleep 1'), 0, 'timeouts of sessions do not end a move');
 }
 ends('signals');
 
@@ -815,11 +855,11 @@ fresh('planted', q{CREATE FUNCTION insta5.code() RETURNS integer LANGUAGE plpgsq
 my $plants = "psql -qd \"" . $new->connstr($db) . "\" -c 'ALTER TABLE insta5.t RENAME TO u'
 	-c 'CREATE VIEW insta5.t AS SELECT id, insta5.code() AS n FROM insta5.u'";
 is(im({ at => 'comparing', do => $plants =~ s/\n/ /r }, 'insta5'), 1,
-	'a view in the place of a table');
-unlike($err, qr/this runs as/, '... whose functions are not run');
-like($err, qr/access to non-system view/, '... which is told');
+	'a view in the place of a table ends the comparison');
+unlike($err, qr/this runs as/, 'a view in the place of a table: none of its functions is run');
+like($err, qr/access to non-system view/, 'a view in the place of a table is told');
 new('DROP VIEW insta5.t; ALTER TABLE insta5.u RENAME TO t');
-ends('planted');
+ends('a view in the place of a table');
 
 # As the owner of the shard on the source, who may replicate
 fresh('owned');
@@ -835,47 +875,56 @@ old('DROP SCHEMA insta5 CASCADE; SET ROLE own; SELECT instaid.create_shard($$ins
 		is($? >> 8, 0, "as the owner: @$args") or diag("$out$err");
 	}
 	is(new(q{SELECT count(*), nspowner::regrole FROM insta5.t, pg_namespace WHERE nspname = 'insta5'
-		GROUP BY 2}) . left(), '10|own ', '... with its rows and its owner, and nothing left');
+		GROUP BY 2}) . left(), '10|own ',
+		'a move as the owner keeps rows and owner, and leaves nothing');
 }
 
 # Guards, statistics, rows that differ, the settings of the switch
 fresh('rows', q{CREATE TABLE insta5.p (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
 	CREATE TABLE insta5.p1 PARTITION OF insta5.p DEFAULT});
-is(im({ at => 'stopped' }, 'insta5'), -1, 'killed while writes are refused');
-is(new('SELECT subsynccommit FROM pg_subscription'), 'local', '... the target confirms at once');
+is(im({ at => 'stopped' }, 'insta5'), -1,
+	'before a look at both sides, a move is killed while writes are refused');
+is(new('SELECT subsynccommit FROM pg_subscription'), 'local',
+	'the target confirms changes at once while writes are refused');
 like(error_of($_, 'INSERT INTO insta5.p1 VALUES (1)'), qr/shard insta5 is frozen/,
-	'... and both sides refuse rows of a partition') for $old, $new;
-is(im('--status'), 0, '--status');
-like($out, qr/insta5: stopping: the source refuses writes\n  serves:  none\n/, '... says so');
+	'rows of a partition are refused by server ' . $_->name) for $old, $new;
+is(im('--status'), 0, '--status while writes are refused');
+like($out, qr/insta5: stopping: the source refuses writes\n  serves:  none\n/,
+	'--status tells that the source refuses writes');
 new(q{SET session_replication_role = replica; UPDATE insta5.t SET n = 1000 WHERE n = 50;
 	DELETE FROM insta5.t WHERE n = 51; INSERT INTO insta5.t VALUES (7, 7)});
-is(im('--verify'), 6, 'rows that differ');
+is(im('--verify'), 6, '--verify finds rows that differ');
 is(() = $out =~ /^  only on the (?:source: row \(\d{19}\)|target: row \((?:7|\d{19})\))/mg, 4,
-	'... are named by their keys');
-is(im(), 6, 'the same command switches, and finds them');
-like($out, qr/table insta5\.t differs/, '... by itself');
-is(places(), 'insta5 frozen insta5', '... and the target serves');
-is(im(), 6, '... the same command finds them again');
+	'--verify names rows that differ by their keys');
+is(im(), 6, 'the switch is made, and finds rows that differ');
+like($out, qr/table insta5\.t differs/, 'the switch names the table whose rows differ');
+is(places(), 'insta5 frozen insta5', 'the target serves though rows differ');
+is(im(), 6, 'the same command finds the rows that differ again');
 new(q{UPDATE insta5.t SET n = 50 WHERE n = 1000; DELETE FROM insta5.t WHERE n = 7});
 old(q{SET session_replication_role = replica; DELETE FROM insta5.t
 	WHERE n = 51});
-is(im({ at => 'comparing' }), -1, 'killed while rows are compared');
-is(im('--status'), 0, '... --status');
-like($out, qr/next:    run the command again, which compares the rows/, '... says so');
-is(im(), 0, '... and the same command compares them');
-like($out, qr/verified: \d tables, 98 rows/, '... all');
-is(im(), 0, '... once');
-unlike($out, qr/verified/, '... and not again');
-ends('rows');
+is(im({ at => 'comparing' }), -1, 'a move is killed while rows are compared');
+is(im('--status'), 0, '--status after a kill while rows are compared');
+like($out, qr/next:    run the command again, which compares the rows/,
+	'--status tells that rows must still be compared');
+is(im(), 0, 'the same command compares the rows after a kill');
+like($out, qr/verified: \d tables, 98 rows/, 'the same command compares all rows after a kill');
+is(im(), 0, 'the same command again after rows were compared');
+unlike($out, qr/verified/, 'rows are compared only once');
+ends('rows that differed');
 fresh('late');
-is(im({ at => 'comparing' }, 'insta5'), -1, 'killed while rows are compared');
-is(im('--reverse'), 0, '... it goes back');
-is(places(), 'insta5 insta5 frozen', '... to the source');
-is(im('--cancel'), 0, '... and ends');
-is(im({ at => 'comparing' }, 'insta5', '--one-way'), -1, 'killed again, without a way back');
-is(im(), 0, '... it ends');
-like($out, qr/the rows were not compared\n/, '... and says that it cannot compare');
-ends('late');
+is(im({ at => 'comparing' }, 'insta5'), -1,
+	'before --reverse, a move is killed while rows are compared');
+is(im('--reverse'), 0, '--reverse of a move whose rows were not compared');
+is(places(), 'insta5 insta5 frozen',
+	'--reverse of a move whose rows were not compared: the source serves');
+is(im('--cancel'), 0, '--cancel after --reverse of a move whose rows were not compared');
+is(im({ at => 'comparing' }, 'insta5', '--one-way'), -1,
+	'a move with --one-way is killed while rows are compared');
+is(im(), 0, 'a move with --one-way ends though its rows were not compared');
+like($out, qr/the rows were not compared\n/,
+	'a move with --one-way tells that its rows were not compared');
+ends('rows not compared');
 
 # Definitions whose texts change when they are restored, and the same ones changed: the kind of the
 # object, whose lines are shown
@@ -908,72 +957,76 @@ fresh('written', q{CREATE DOMAIN insta5.d AS numeric(5, 2) NOT NULL;
 	CREATE TABLE insta5.parts (id varchar) PARTITION BY LIST ((id IN ('a', 'b')));
 	CREATE FUNCTION insta5.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';}
 	. join ';', map { sprintf $_->[1], $_->[2] } @changed);
-is(im('--prepare', 'insta5'), 0, 'definitions that are written otherwise when they are restored');
+is(im('--prepare', 'insta5'), 0, 'definitions that a dump writes otherwise do not differ');
 old(join ';', map { sprintf $_->[1], $_->[3] } @changed);
-is(im(), 6, '... and are then changed');
-like($out, qr/^  differs: $_->[0] /m, "... the $_->[0]") for @changed;
-is(() = $out =~ /^  (?:differs|only on)/mg, 9, '... and nothing else');
-is(im('--cancel'), 0, '... cancelled');
-is(im('--dump', 'insta5'), 0, '... and with --dump');
-ends('written');
+is(im(), 6, 'definitions that were changed since differ');
+like($out, qr/^  differs: $_->[0] /m,
+	"a changed definition is named, with its kind: $_->[0], $_->[3]") for @changed;
+is(() = $out =~ /^  (?:differs|only on)/mg, 9, 'definitions that were not changed are not named');
+is(im('--cancel'), 0, '--cancel after definitions were changed');
+is(im('--dump', 'insta5'), 0, 'definitions that a dump writes otherwise do not differ with --dump');
+ends('definitions written otherwise');
 
 # Default privileges of the target
 fresh('privileges');
 new('ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO reader');
-is(im('insta5'), 6, 'default privileges of the target');
+is(im('insta5'), 6, 'default privileges of the target stop a move');
 like($out, qr/only on the target: acl insta5\.TABLE t of .*\n    GRANT SELECT ON .* TO reader;/,
-	'... would change the rights');
-is(new("SELECT to_regnamespace('insta5')"), '', '... and nothing is left of it there');
+	'default privileges that would change the rights are told');
+is(new("SELECT to_regnamespace('insta5')"), '',
+	'default privileges of the target: nothing is left there');
 new('ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM reader');
-is(im(), 0, '... without them it goes on');
-ends('privileges');
+is(im(), 0, 'the same command goes on without default privileges');
+ends('default privileges');
 
 # A crash at the end of a table's copy, after its slot was dropped: the state is made by hand
 fresh('copied', 'CREATE TABLE insta5.refers (id bigint PRIMARY KEY REFERENCES insta5.t);
 	INSERT INTO insta5.refers SELECT id FROM insta5.t LIMIT 10');
-is(im('--prepare', 'insta5'), 0, 'prepared');
+is(im('--prepare', 'insta5'), 0, '--prepare, before the slot of a copy is gone');
 new(q{ALTER SUBSCRIPTION instaid_move_5 DISABLE});
 $new->poll_query_until($db, 'SELECT count(pid) = 0 FROM pg_stat_subscription') or die;
 new(q{SET allow_system_table_mods = on; UPDATE pg_subscription_rel SET srsubstate = 'f',
 	srsublsn = NULL WHERE srrelid = 'insta5.t'::regclass});
 old('UPDATE insta5.t SET n = n + 1');
 is(im('--max-wait', 60), 0, 'a copy whose slot is gone is made again');
-like($out, qr/copying insta5\.t again/, '... which is told');
-like($out, qr/verified: 2 tables, 110 rows, the same/, '... with all rows');
+like($out, qr/copying insta5\.t again/, 'the program tells that it copies a table again');
+like($out, qr/verified: 2 tables, 110 rows, the same/, 'a table that is copied again has all rows');
 old('ALTER SUBSCRIPTION instaid_move_5 DISABLE');
 $new->poll_query_until($db, 'SELECT NOT bool_or(active) FROM pg_replication_slots') or die;
 new('SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots');
-is(im('--status'), 0, 'the slot of the way back is gone');
-like($out, qr/next:    --finish: the slot of the way back is lost\n/, '... and --status says so');
-ends('copied');
+is(im('--status'), 0, '--status when the slot of the way back is gone');
+like($out, qr/next:    --finish: the slot of the way back is lost\n/,
+	'--status tells that the slot of the way back is lost');
+ends('a table copied again');
 
 # A slot that is lost; slots of table copies
 fresh('lost');
-is(im('--prepare', 'insta5'), 0, 'prepared');
+is(im('--prepare', 'insta5'), 0, '--prepare, before the slot is lost');
 new('ALTER SUBSCRIPTION instaid_move_5 DISABLE');
 configure($old, 'max_slot_wal_keep_size', '1MB');
 old(q{SELECT pg_logical_emit_message(false, '', repeat('x', 1000)); SELECT pg_switch_wal();
 	CHECKPOINT}) for 1 .. 3;
 $old->poll_query_until('postgres', "SELECT wal_status = 'lost' FROM pg_replication_slots")
   or die 'the slot is not lost';
-is(im('--switch'), 2, '--switch of what does not follow');
+is(im('--switch'), 2, '--switch refuses a target that does not follow');
 is(im('--status'), 0, '--status of a slot that is lost');
 like($out, qr/: the slot of the source is lost\n(.*\n)*  next:    --cancel, and begin again\n/,
-	'... says so');
-is(im(), 7, 'a slot that is lost');
-like($err, qr/lost.*\n.*max_slot_wal_keep_size.*\n.*--cancel/, '... is told, and what to do');
+	'--status tells that the slot of the source is lost');
+is(im(), 7, 'a move does not go on when its slot is lost');
+like($err, qr/lost.*\n.*max_slot_wal_keep_size.*\n.*--cancel/,
+	'the setting that loses a slot is told, and what to do');
 configure($old, 'max_slot_wal_keep_size', '-1');
-is(im('--cancel'), 0, '... and cancelled');
-is(places() . left(), 'insta5 - ', '... with nothing left');
-is(im({ at => 'defined' }, 'insta5'), -1, 'a copy that fails');
+is(im('--cancel'), 0, '--cancel of a move whose slot is lost');
+is(places() . left(), 'insta5 - ', '--cancel of a move whose slot is lost leaves nothing');
+is(im({ at => 'defined' }, 'insta5'), -1, 'a move is killed before a copy that fails');
 new('ALTER TABLE insta5.t ADD CONSTRAINT bad CHECK (n < 0);
 	ALTER SUBSCRIPTION instaid_move_5 ENABLE');
 new('ALTER SUBSCRIPTION instaid_move_5 REFRESH PUBLICATION');
 $old->poll_query_until($db, "SELECT count(*) > 0 FROM pg_replication_slots
 	WHERE slot_name ~ '_sync_'") or die 'no slot of a copy';
-is(im(), 6, '... by another definition');
-is(im('--cancel'), 0, '... is cancelled');
-is(places() . left(), 'insta5 - ', '... with nothing left');
+is(im(), 6, 'a move does not go on with another definition on the target');
+is(im('--cancel'), 0, '--cancel of a move whose copy fails');
+is(places() . left(), 'insta5 - ', '--cancel of a move whose copy fails leaves nothing');
 
 # One run at a time; a slot that waits for a transaction of another database
 my $here = $db;
@@ -984,9 +1037,9 @@ my $waits = q{SELECT count(*) = 1 FROM pg_stat_activity
 	WHERE query ~ 'create_logical' AND wait_event_type = 'Lock' AND pid <> pg_backend_pid()};
 my $first = started('insta5');
 $old->poll_query_until($db, $waits) or die;
-is(im('insta5'), 4, 'a second run');
+is(im('insta5'), 4, 'a second run of the same move is refused');
 like($err, qr/another run is moving insta5 with the source\n.*Session \d+ of role \w+ holds/,
-	'... names the first');
+	'a second run names the session of the first');
 $first->{run}->kill_kill;
 is($old->poll_query_until($db, "SELECT count(*) = 0 FROM pg_locks WHERE locktype = 'advisory'
 	AND database = (SELECT oid FROM pg_database WHERE datname = '$db')"), 1,
@@ -995,7 +1048,7 @@ $first = started('insta5');
 $old->poll_query_until($db, $waits) or die;
 $other->('COMMIT');
 is(ended($first), 0, 'a run whose slot has waited moves the shard');
-ends('waited');
+ends('a slot that waited');
 
 # A shard that was frozen; a name that needs quotes; patterns; sequences; one server
 fresh('many', q{CALL instaid.create_shards('user%s', 100, 119);
@@ -1010,31 +1063,35 @@ fresh('many', q{CALL instaid.create_shards('user%s', 100, 119);
 		DEFAULT "we""ird 'x' \5".next_id());
 	INSERT INTO "we""ird 'x' \5"."T ""1" DEFAULT VALUES});
 is(im('user%', q{we"ird 'x' \5}, @slow), 0, '21 shards in one move');
-like($out, qr/verified: 21 tables, 21 rows/, '... all');
+like($out, qr/verified: 21 tables, 21 rows/, '21 shards in one move: all rows are compared');
 is(new(q{SELECT string_agg(schema_name, ' ') FROM instaid.shards WHERE frozen;
 	SELECT last_value, is_called FROM user100.down; SELECT is_called FROM user100.unused;
 	INSERT INTO user102.t DEFAULT VALUES RETURNING n}), "user101\n-1|t\nf\n2",
-	'... the frozen one stays frozen, and sequences go on');
-is(im('--status', 'user100'), 0, '--status');
-like($out, qr/^21 shards: moved, the target serves it/, '... of all');
-is(im('--finish', 'user%'), 2, '... a part of which is not finished');
-is(im('--reverse', @slow), 0, '... they come back');
+	'21 shards in one move: the frozen one stays frozen, and sequences go on');
+is(im('--status', 'user100'), 0, '--status of one of 21 shards');
+like($out, qr/^21 shards: moved, the target serves it/,
+	'--status of one of 21 shards tells of all');
+is(im('--finish', 'user%'), 2, '--finish refuses a part of 21 shards');
+is(im('--reverse', @slow), 0, '--reverse of 21 shards');
 is(old(q{SELECT count(*) FROM instaid.shards WHERE NOT frozen; SELECT max(n) FROM user102.t;
-	SELECT last_value FROM user100.down}), "21\n2\n-1", '... as they were');
+	SELECT last_value FROM user100.down}), "21\n2\n-1",
+	'21 shards serve after --reverse, with sequences that go on');
 ($from, $to) = ($new, $old);
-is(im('--cancel'), 5, '... are not cancelled where they are served');
+is(im('--cancel'), 5, '--cancel of 21 shards is refused with --from and --to exchanged');
 ($from, $to) = ($old, $new);
-is(im('--cancel'), 0, '... but here');
-is(left(), ' ', '... and nothing is left');
+is(im('--cancel'), 0, '--cancel of 21 shards');
+is(left(), ' ', '--cancel of 21 shards leaves nothing');
 {
 	my $half = $old->safe_psql('postgres', 'CREATE DATABASE half');
 	$old->safe_psql('half', 'CREATE EXTENSION instaid');
 	my @sides = ('--from', $old->connstr($db), '--to', $old->connstr('half'));
 	$old->command_ok([ 'instaid-move', @sides, 'insta5', '--one-way' ],
-		'two databases of one server');
-	$old->command_ok([ 'instaid-move', @sides, '--finish' ], '... ends');
+		'a move between two databases of one server');
+	$old->command_ok([ 'instaid-move', @sides, '--finish' ],
+		'--finish of a move between two databases of one server');
 	is($old->safe_psql('half', 'SELECT count(*) FROM insta5.t; INSERT INTO insta5.t (n) VALUES (1)'
-		  . ' RETURNING n') . left(), "100\n1 ", '... with all rows, and nothing left');
+		  . ' RETURNING n') . left(), "100\n1 ",
+		'two databases of one server: the target has all rows, and nothing is left');
 }
 
 # Servers that reach each other in another way than the program
@@ -1049,13 +1106,13 @@ fresh('reach');
 	@through{'from', 'to'} = map { 'service=' . $_->name } $old, $new;
 	is(im('insta5'), 5, 'servers that do not reach each other');
 	like($out, qr/the target's server cannot use the source: .*: give --source-for-target$/m,
-		'... are told the option');
-	is(im('insta5', @reach), 0, '... with it, they do');
-	is(im('--reverse'), 7, '--reverse without it');
+		'servers that do not reach each other: the option is told');
+	is(im('insta5', @reach), 0, 'a move goes on with --source-for-target');
+	is(im('--reverse'), 7, '--reverse without --target-for-source');
 	like($err, qr/the target's server cannot .*; give --target-for-source, also with --reverse$/m,
-		'... is told, too');
-	is(im('--reverse', @reach), 0, '... with it, it goes');
-	is(im('--cancel'), 0, '... and ends');
+		'--reverse without --target-for-source tells the option');
+	is(im('--reverse', @reach), 0, '--reverse with --target-for-source');
+	is(im('--cancel'), 0, '--cancel after --reverse with --target-for-source');
 	%through = ();
 }
 
@@ -1067,48 +1124,52 @@ fresh('reach');
 		'>', \my $said);
 	$old->poll_query_until($db, "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory'
 		AND granted AND classid::bigint = hashtext('instaid-move')::bigint & 4294967295") or die;
-	is(im('insta5'), 4, 'a role without rights holds the lock');
+	is(im('insta5'), 4, 'a role without rights holds the lock of a move');
 	like($err, qr/Session \d+ of role own holds its lock\..*\n.*or end the session with pg_term/,
-		'... and is named');
+		'the role that holds the lock of a move is named');
 	old("SELECT pg_terminate_backend(pid, 10000) FROM pg_locks WHERE locktype = 'advisory'");
 	$psql->finish;
-	is(im('insta5'), 0, '... when it has ended, the shard moves');
-	ends('taken');
+	is(im('insta5'), 0, 'the shard moves when the session with the lock has ended');
+	ends('a lock held by a role');
 }
 
 # A way back that does not come to its end, and what the other direction then does
 fresh('astray');
-is(im('insta5'), 0, 'moved');
+is(im('insta5'), 0, 'a move before a way back that fails');
 is(im('--reverse', '--on-switch', 'false'), 9, 'the router fails on the way back');
-ends('... which is given up');
+ends('a way back that was given up');
 ($from, $to) = ($new, $old);
 for my $way ([], ['--reverse'])
 {
 	my $name = @$way ? 'a way back' : 'a move';
-	is(im('insta5'), 0, 'moved') if @$way;
+	is(im('insta5'), 0, 'a move before a way back that is killed') if @$way;
 	is(im({ at => 'stopped', do => 'kill -9 $PPID' }, 'insta5', @$way), -1,
 		"$name is killed while writes are refused");
 	my $before = places();
 	($from, $to) = ($to, $from) unless @$way;
-	is(im('--status'), 0, '... the other direction');
-	like($out, qr/a move in the other direction is under way\n/, '... says so');
-	is(im($_), 5, "... it has no $_") for '--cancel', '--finish';
-	like($err, qr/exchange --from and --to/, '... but tells what to do');
-	is(places(), $before, '... and drops nothing');
+	is(im('--status'), 0, "$name was killed: --status in the other direction");
+	like($out, qr/a move in the other direction is under way\n/,
+		"$name was killed: --status tells of the other direction");
+	is(im($_), 5, "$name was killed: the other direction has no $_") for '--cancel', '--finish';
+	like($err, qr/exchange --from and --to/,
+		"$name was killed: the program tells to exchange --from and --to");
+	is(places(), $before, "$name was killed: the other direction drops nothing");
 	($from, $to) = ($to, $from) unless @$way;
-	is(im('insta5', @$way), 0, '... and the same command again ends');
+	is(im('insta5', @$way), 0, "$name was killed: the same command again ends well");
 	if (@$way)
 	{
 		like($out, qr/next, with --from and --to exchanged: --finish, or --reverse/,
-			'... and tells how to go on');
-		is(im('--finish'), 5, '... which it is not as it was');
-		like($err, qr/the source serves insta5, which was moved there/, '... and why');
-		is(im('--cancel'), 0, '... but the copy is dropped');
-		is(left(), ' ', '... and nothing is left');
+			'a way back that was killed tells how to go on');
+		is(im('--finish'), 5,
+			'--finish after a way back is refused as long as --from and --to are not exchanged');
+		like($err, qr/the source serves insta5, which was moved there/,
+			'--finish after a way back tells that the source serves');
+		is(im('--cancel'), 0, '--cancel after a way back drops the copy');
+		is(left(), ' ', '--cancel after a way back leaves nothing');
 	}
 	else
 	{
-		ends($name);
+		ends("$name that was killed");
 		($from, $to) = ($to, $from);
 	}
 }
@@ -1116,67 +1177,74 @@ for my $way ([], ['--reverse'])
 
 # A source without the schema
 fresh('dropped');
-is(im('--prepare', 'insta5'), 0, 'prepared');
+is(im('--prepare', 'insta5'), 0, '--prepare, before the schema is dropped');
 old('DROP SCHEMA insta5 CASCADE');
-is(im(), 5, 'the schema of the source is dropped');
-like($err, qr/the source has no schema of insta5\n.*dropped or renamed/, '... which is told');
-is(im('--cancel'), 0, '... and the move is cancelled');
-is(places() . left(), '- - ', '... with nothing left');
+is(im(), 5, 'a move does not go on when the schema of the source is dropped');
+like($err, qr/the source has no schema of insta5\n.*dropped or renamed/,
+	'a schema that was dropped is told');
+is(im('--cancel'), 0, '--cancel of a move whose schema was dropped');
+is(places() . left(), '- - ', '--cancel of a move whose schema was dropped leaves nothing');
 fresh('renamed');
-is(im({ at => 'stopped', do => 'kill -9 $PPID' }, 'insta5'), -1, 'killed while writes are refused');
+is(im({ at => 'stopped', do => 'kill -9 $PPID' }, 'insta5'), -1,
+	'before its schema is renamed, a move is killed while writes are refused');
 old('ALTER SCHEMA insta5 RENAME TO insta6');
-is(im('--cancel'), 5, '... it is not cancelled while the schema has another name');
-like($err, qr/the source has insta6, and not insta5\n.*\n.*Rename it back/, '... which is told');
+is(im('--cancel'), 5, '--cancel is refused while the schema has another name');
+like($err, qr/the source has insta6, and not insta5\n.*\n.*Rename it back/,
+	'--cancel tells to rename the schema back');
 old('ALTER SCHEMA insta6 RENAME TO insta5');
-is(im('--cancel'), 0, '... then it is');
-is(places() . left(), 'insta5 - ', '... and the source serves');
+is(im('--cancel'), 0, '--cancel when the schema has its name again');
+is(places() . left(), 'insta5 - ', 'the source serves after --cancel of a schema that was renamed');
 
 # Two targets, and the other direction, at once
 fresh('twice');
 $new->safe_psql('postgres', 'CREATE DATABASE third');
 $new->safe_psql('third', 'CREATE EXTENSION instaid');
-is(im('--prepare', 'insta5'), 0, 'prepared');
+is(im('--prepare', 'insta5'), 0, '--prepare, before another move of the same shard');
 $old->command_fails_like([ 'instaid-move', '--from', $old->connstr($db),
 		'--to', $new->connstr('third'), 'insta5' ],
-	qr/a shard of insta5 is in another move/, '... a shard does not move to two targets');
+	qr/a shard of insta5 is in another move/, 'a shard does not move to two targets at once');
 ($from, $to) = ($new, $old);
-is(im('insta5'), 5, '... nor back and forth');
+is(im('insta5'), 5, 'a shard does not move back and forth at once');
 ($from, $to) = ($old, $new);
-is(im('--cancel'), 0, '... and it is cancelled');
+is(im('--cancel'), 0, '--cancel after other moves of the same shard were refused');
 
 # The SQL edition, and another version
 fresh('edition', undef, install => SqlEdition::changed());
-is(im('insta5'), 0, 'the SQL edition');
-is(places(), 'insta5 frozen insta5', '... serves on the target');
+is(im('insta5'), 0, 'a move of the SQL edition');
+is(places(), 'insta5 frozen insta5', 'the SQL edition: the target serves');
 like(error_of($old, 'SELECT insta5.next_id()'), qr/shard insta5 is frozen/,
-	'... not on the source');
+	'the SQL edition: the source issues no more IDs');
 is(new("INSERT INTO insta5.t (n) VALUES (1); SELECT count(*), count(DISTINCT id) FROM insta5.t"),
-	'101|101', '... with all rows');
-is(im('--reverse'), 0, '... and back');
+	'101|101', 'the SQL edition: the target has all rows');
+is(im('--reverse'), 0, '--reverse of the SQL edition');
 is(old("INSERT INTO insta5.t (n) VALUES (1); SELECT count(*), count(DISTINCT id) FROM insta5.t"),
-	'102|102', '... with all rows');
-is(im('--cancel'), 0, '... and ends');
-is(left(), ' ', '... with nothing left');
+	'102|102', '--reverse of the SQL edition: the source has all rows');
+is(im('--cancel'), 0, '--cancel of the SQL edition');
+is(left(), ' ', '--cancel of the SQL edition leaves nothing');
 old(q{COMMENT ON SCHEMA instaid_sql IS 'instaid 0.9, SQL edition'});
-is(im('--check-only', 'insta5'), 5, 'from another version');
+is(im('--check-only', 'insta5'), 5, 'the SQL edition does not move to another version');
 like($out, qr/! the source has the SQL edition 0\.9, and the target the SQL edition 1\.0/,
-	'... is refused');
+	'the versions of two SQL editions are told');
 
 # Usage
 $db = 'edition';
-is(im('nothing'), 5, 'no such shard');
+is(im('nothing'), 5, 'a shard that does not exist');
 for my $none ('nothing', 'no%')
 {
-	is(im('--check-only', 'insta5', $none), 5, "... nor $none");
-	like($err, qr/the source has no such shard: $none\n/, '... beside another');
+	is(im('--check-only', 'insta5', $none), 5,
+		"a shard that does not exist, beside another: $none");
+	like($err, qr/the source has no such shard: $none\n/,
+		"the shard that does not exist is named: $none");
 }
-is(im(), 2, 'no shard');
-is(im('--prepare', '--switch'), 2, 'two commands');
-is(im('--max-stop', $_, 'insta5'), 2, "--max-stop $_") for 'x', '1s', '-1', 'nan', '', '0';
-like($err, qr/0 is not a number for --max-stop\n.*from 0\.001 to 86400/, '... is told the range');
-is(im('--finish', 'insta5'), 0, 'nothing to finish');
+is(im(), 2, 'a command without a shard is refused');
+is(im('--prepare', '--switch'), 2, 'two commands at once are refused');
+is(im('--max-stop', $_, 'insta5'), 2,
+	"not a number of seconds: --max-stop $_") for 'x', '1s', '-1', 'nan', '', '0';
+like($err, qr/0 is not a number for --max-stop\n.*from 0\.001 to 86400/,
+	'the range of --max-stop is told');
+is(im('--finish', 'insta5'), 0, '--finish when nothing was moved');
 $from = $to;
-is(im('insta5'), 2, 'one database');
+is(im('insta5'), 2, 'one database as source and target is refused');
 
 Move::is_all_met();
 done_testing();

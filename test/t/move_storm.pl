@@ -262,15 +262,16 @@ for my $shard (@shards)
 is(join(', ', @wrong), '', 'the rows of each transaction are there together');
 sub some { my (@all) = sort @_; return @all ? @all . ": @all[ 0 .. ($#all > 4 ? 4 : $#all) ]" : '' }
 is(some(grep { !$there{$_} } keys %acked), '', 'of ' . keys(%acked) . ' transactions none is lost');
-is(some(grep { $there{$_} > 1 } keys %there), '', '... and none is there twice');
-is(some(grep { !$read{$_} } keys %there), '', '... the reader missed none');
-is(some(grep { $read{$_} > 1 || !$there{$_} } keys %read), '', '... and has each once');
+is(some(grep { $there{$_} > 1 } keys %there), '', 'no transaction is there twice');
+is(some(grep { !$read{$_} } keys %there), '', 'the reader missed no transaction');
+is(some(grep { $read{$_} > 1 || !$there{$_} } keys %read), '',
+	'the reader has each transaction once');
 note(keys(%acked) . ' transactions acknowledged, ' . keys(%there) . ' are there, '
 	  . keys(%read) . ' read');
-cmp_ok(keys %acked, '>', 5 * $seconds, '... and the clients were served meanwhile');
+cmp_ok(keys %acked, '>', 5 * $seconds, 'the clients were served meanwhile');
 my $usual = qr/00000|55000|3F000|42P01|lost|57P0.|08\w\w\w/;
 is(join(' ', grep { !/^$usual$/ } keys %errors), '',
-	'... with no error but of a frozen shard, or of a server that is gone')
+	'the clients saw no error but of a frozen shard, or of a server that is gone')
   or diag(grep { /^(ERROR|FATAL|PANIC):  (?!$usual)/ }
 	  map { split /^(?=[A-Z]+:  \w{5}: )/m, slurp_file("$dir/writer$_.err") } 1 .. 8);
 

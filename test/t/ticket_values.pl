@@ -86,7 +86,7 @@ for my $case ([ 'async', $async ], [ 'first', $first ], [ 'taken', 2 ])
 {
 	my ($name, $last) = @$case;
 	cmp_ok($node->safe_psql('postgres', "SELECT instaid_tickets.next('$name')"),
-		'>', $last, qq{... after a crash, "$name" goes on above its last value});
+		'>', $last, qq{after a crash, "$name" goes on above its last value});
 }
 
 ### A step is how many values one record covers.  Its flush serves all sessions and transactions.

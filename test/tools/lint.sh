@@ -91,11 +91,11 @@ check 'lines of tests have at most 100 columns' in_width 100 \
 	.ci/run sql-edition/*.sh sql-edition/*.pl test/*.sh test/*.pl test/lib/* \
 	test/tools/*.* \
 	test/t/*.pl test/cluster/*.pl
-# those of instaid-move are not yet
 check 'names of tests are whole: none begins with "..."' perl -ne '
-	print "$ARGV: $_" and $bad = 1 if m{["\x27](?:\S+: )?\.\.\. \w}; END { exit $bad }' \
-	$(ls test/t/*.pl | grep -v /move_) test/cluster/*.pl test/lib/*.pm test/pgtap/*.sql \
-	test/*.sh test/tools/packages/*
+	print "$ARGV: $_" and $bad = 1 if m/(?:["\x27`]|\bq\w?\W)(?:[^"\x27`]*: )?\.\.\. \S/;
+	END { exit $bad }' \
+	test/t/*.pl test/cluster/*.pl test/lib/*.pm test/pgtap/*.sql test/*.sh test/tools/packages/* \
+	$(find clients -maxdepth 2 -type f ! -name "*.md")
 check 'a suite names what FULL=1 adds to it' sh -c '
 	! grep -LE "^# (FULL=1 adds|only with FULL=1)" $(grep -lE "FULL(}|:-)|^check_full" \
 		test/t/*.pl test/cluster/*.pl test/bench.sh test/fuzz.sh test/memcheck.sh test/model.sh \
