@@ -41,7 +41,10 @@ def create_tenant(connection, name):
 
 
 def shard_of(id):
-    """The schema that contains the row: its number is in the ID."""
+    """The schema that contains the row: its number is in the ID.
+
+    An ID of a request can name any tenant: check that of the session.
+    """
     return f'tenant{id >> 10 & 8191}'
 
 
