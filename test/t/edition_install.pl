@@ -345,7 +345,8 @@ run_as('dba', 'back', q{REVOKE ALL ON SEQUENCE t1.table_id_seq FROM app;
 my $insert = join '', map { "INSERT INTO $_.photos DEFAULT VALUES RETURNING
 	instaid.extract_shard_id(id);" } sort keys %of;
 like(run_as('dba', 'back', $back), qr/^ERROR:  cannot drop desired.*
-DETAIL:  view used\.one depends on function used\.next_id/m, 'the way back names what uses the functions of a shard');
+DETAIL:  view used\.one depends on function used\.next_id/m,
+	'the way back names what uses the functions of a shard');
 my $left = q{SELECT string_agg(schema_name, ' ' ORDER BY shard_id) FROM instaid.shards};
 is(run_as('dba', 'back', $left), 'stays used made theirs',
 	'the way back leaves shards that have not gone back, and those of others');
