@@ -32,6 +32,19 @@ ALTER FUNCTION insta3.next_id() RENAME TO id_generator;
 CREATE TABLE insta4.photos (id bigint PRIMARY KEY DEFAULT insta4.next_id(), caption text);
 INSERT INTO insta4.photos (caption) SELECT 'breakfast' FROM generate_series(1, 3);
 
+---- adopting_back
+\i sql-edition/all.sql
+\i sql-edition/adopting.sql
+\set schema tenant7
+\set shard_id 7
+\i test/lib/published.sql
+\set schema 'Tenant 8'
+\set shard_id 8
+\i test/lib/published.sql
+SELECT pg_get_functiondef(oid) || ';' FROM pg_proc WHERE proname = 'next_id' AND pronargs = 0
+\g (format=unaligned tuples_only=on) old_next_ids.sql
+CALL instaid_adopt.adopt_shards();
+
 ---- adopting_many
 \set schema user1
 \set shard_id 1001
@@ -217,6 +230,18 @@ GRANT SELECT ON insta5.photos TO web, reports;
 CREATE EXTENSION instaid;
 SELECT instaid.create_shard('insta5', 5);
 
+---- readers_2
+SELECT instaid.create_shard('insta6', 6);
+CREATE TABLE insta6.outbox (id bigint PRIMARY KEY DEFAULT insta6.next_id(), topic text, payload jsonb);
+CREATE TABLE insta6.outbox_readers (name text PRIMARY KEY, last_id bigint NOT NULL DEFAULT 0);
+INSERT INTO insta6.outbox (topic) VALUES ('mail'), ('sms');
+INSERT INTO insta6.outbox_readers SELECT 'gateway', min(id) FROM insta6.outbox;
+
+---- readers_3
+\set file `sed '1,/^INSERT INTO/d; s/insta5/insta6/g' examples/outbox_without_c.sql`
+:file
+INSERT INTO insta6.outbox (topic) VALUES ('push');
+
 ---- reference_1
 CREATE EXTENSION instaid;
 
@@ -241,6 +266,11 @@ CREATE EXTENSION instaid_tickets;
 
 ---- monitoring_1
 CREATE EXTENSION instaid;
+
+---- monitoring_3
+\i sql-edition/all.sql
+SELECT instaid.create_shard('insta5', 5);
+CREATE ROLE monitor LOGIN IN ROLE pg_monitor;
 
 ---- monitoring_2
 SELECT instaid.create_shard('insta6', 6);

@@ -317,6 +317,55 @@ $before = $node->safe_psql('updated', $rights);
 is(run_as('dba', 'updated', $next), '', 'the same version again');
 is($node->safe_psql('updated', $rights), $before, 'the same version again: changes no right');
 
+### The way back from what was adopted
+
+my ($back) = grep { /aclexplode/ } map { $_->{text} } section_blocks('docs/adopting.md',
+	'The way back in the SQL edition');
+my $texts_file = PostgreSQL::Test::Utils::tempdir . '/old_next_ids.sql';
+$back =~ s/old_next_ids\.sql/$texts_file/ or die;
+database('back');
+run_as('dba', 'back', $script . $adopting);
+run_as('dba', 'back', q{SELECT instaid.create_shard('made', 9)});
+my %of = (t1 => 1, t2 => 2, '"Ten ""ant"' => 3, stays => 4, used => 5);
+run_as('dba', 'back', join '', map { qq{
+	CREATE SCHEMA $_; CREATE SEQUENCE $_.table_id_seq;
+	CREATE FUNCTION $_.next_id(OUT result bigint) LANGUAGE plpgsql AS \$\$ BEGIN
+		result := (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721)
+			<< 23 | ($of{$_} << 10) | nextval('$_.table_id_seq') % 1024; END \$\$;
+	CREATE TABLE $_.photos (id bigint PRIMARY KEY DEFAULT $_.next_id());
+	GRANT USAGE ON SCHEMA $_ TO app; GRANT USAGE ON SEQUENCE $_.table_id_seq TO app;
+	GRANT INSERT, SELECT ON $_.photos TO app;} } sort keys %of);
+run_as('other', 'back', q{SELECT instaid.create_shard('theirs', 10)});
+append_to_file($texts_file, run_as('dba', 'back', q{
+	SELECT pg_get_functiondef(oid) || ';' FROM pg_proc WHERE proname = 'next_id'
+		AND pronargs = 0 AND pronamespace <> 'stays'::regnamespace}));
+like(run_as('dba', 'back', $adopts), qr/schema t2 is shard 2/, 'schemas are adopted');
+run_as('dba', 'back', q{REVOKE ALL ON SEQUENCE t1.table_id_seq FROM app;
+	CREATE VIEW used.one AS SELECT used.next_id('used.table_id_seq')});
+my $insert = join '', map { "INSERT INTO $_.photos DEFAULT VALUES RETURNING
+	instaid.extract_shard_id(id);" } sort keys %of;
+like(run_as('dba', 'back', $back), qr/^ERROR:  cannot drop desired.*
+DETAIL:  view used\.one depends on function used\.next_id/m,
+	'the way back names what uses the functions of a shard');
+my $left = q{SELECT string_agg(schema_name, ' ' ORDER BY shard_id) FROM instaid.shards};
+is(run_as('dba', 'back', $left), 'stays used made theirs',
+	'the way back leaves shards that have not gone back, and those of others');
+is(run_as('dba', 'back', 'DROP VIEW used.one;' . $back),
+	qq{"Ten ""ant".next_id()\nt1.next_id()\nt2.next_id()\nused.next_id()},
+	'the way back can be repeated, and audit() finds the copies');
+is(run_as('dba', 'back', $left), 'stays made theirs',
+	'the way back can be repeated, and does the rest');
+is(run_as('app', 'back', $insert), "3\n4\n1\n2\n5", 'the way back lets clients insert');
+is(run_as('dba', 'back', q{SELECT string_agg(n.nspname, ' ' ORDER BY n.nspname)
+	FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+	WHERE c.relname = 'id_sequence_lock'}), 'made stays theirs',
+	'the way back drops locks that no shard uses');
+like(run_as('dba', 'back', $adopts), qr/schema "Ten ""ant" is shard 3/,
+	'what has gone back can be adopted again');
+is(run_as('dba', 'back', $left) . run_as('app', 'back', $insert) . run_as('dba', 'back',
+	q{SELECT code FROM instaid.audit()}), "t1 t2 Ten \"ant stays used made theirs3\n4\n1\n2\n5",
+	'what has gone back can be adopted again, and clients insert');
+
 ### Removing: what drop.sql leaves; install_removing.pl removes shards
 
 my ($remove) = map { $_->{text} =~ s/^.*drop\.sql\n//mr }
