@@ -34,12 +34,12 @@ start()
 		[ -z "$as_user" ] || chown "$user" "$SCRATCH" "$SCRATCH/log"
 		dirname "$copied" >"$SCRATCH/bindir"
 	fi
-	PATH=$(cat "$SCRATCH/bindir"):$PATH SCRATCH=$SCRATCH $as_user sh -c '
-		. "$0"
+	# its user may not be able to read this tree, as in /root
+	PATH=$(cat "$SCRATCH/bindir"):$PATH SCRATCH=$SCRATCH $as_user sh -c "$(cat test/lib/private.sh)"'
 		cd "$SCRATCH"
 		pg_ctl -D data status >/dev/null 2>&1 ||
 			if [ -d data ]; then run_server; else start_server; fi
-		trap - EXIT' "$PWD/test/lib/private.sh" >&2
+		trap - EXIT' >&2
 	echo "export PATH='$(cat "$SCRATCH/bindir")':\"\$PATH\" PGHOST='$SCRATCH'"
 	echo 'export PGPORT=5432 PGUSER=postgres PG_CONFIG=pg_config'
 }
@@ -58,7 +58,11 @@ prove()
 	trap 'rm -rf "$scratch"' EXIT
 	# before PostgreSQL 17 the logs are always in tmp_check
 	mkdir -p "$scratch/log" "$scratch/tree"
-	ln -s "$PWD"/* "$scratch/tree/"
+	if $as_user test -r "$PWD/Makefile"; then
+		ln -s "$PWD"/* "$scratch/tree/"
+	else
+		cp -R "$PWD"/* "$scratch/tree/"
+	fi
 	rm -f "$scratch/tree/tmp_check"
 	mkdir "$scratch/tree/tmp_check"
 	ln -s "$scratch/log" "$scratch/tree/tmp_check/log"
