@@ -35,7 +35,8 @@ start()
 		dirname "$copied" >"$SCRATCH/bindir"
 	fi
 	# its user may not be able to read this tree, as in /root
-	PATH=$(cat "$SCRATCH/bindir"):$PATH SCRATCH=$SCRATCH $as_user sh -c "$(cat test/lib/private.sh)"'
+	PATH=$(cat "$SCRATCH/bindir"):$PATH SCRATCH=$SCRATCH \
+		$as_user sh -c "$(cat test/lib/private.sh)"'
 		cd "$SCRATCH"
 		pg_ctl -D data status >/dev/null 2>&1 ||
 			if [ -d data ]; then run_server; else start_server; fi
