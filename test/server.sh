@@ -64,7 +64,7 @@ prove()
 	else
 		cp -R "$PWD"/* "$scratch/tree/"
 	fi
-	rm -f "$scratch/tree/tmp_check"
+	rm -rf "$scratch/tree/tmp_check"
 	mkdir "$scratch/tree/tmp_check"
 	ln -s "$scratch/log" "$scratch/tree/tmp_check/log"
 	[ -z "$as_user" ] || chown -R "$user" "$scratch"
