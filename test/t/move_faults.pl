@@ -228,15 +228,16 @@ fresh('snapshot');
 is(im('--finish'), 0, '--finish beside a REPEATABLE READ transaction');
 is(left(), '', '--finish beside a REPEATABLE READ transaction leaves nothing');
 
-# What still has to be done when writes are refused: a transaction that has passed the guard ends, and
-# the target applies the last change
+# What still has to be done when writes are refused: a transaction that has passed the guard ends,
+# and the target applies the last change
 fresh('late');
 {
 	my $update = 'psql -XAtqd "' . $old->connstr($db) . '" -c "BEGIN;'
 	  . ' UPDATE insta5.t SET n = -1 WHERE n = 1; SELECT pg_sleep(0.8); COMMIT" >/dev/null 2>&1 &';
 	is(im({ at => 'way back', do => "$update sleep 0.2" }, 'insta5'), 0,
 		'a move beside a transaction that has passed the guard');
-	is(new('SELECT count(*) FROM insta5.t WHERE n = -1'), 1, 'what that transaction wrote has moved');
+	is(new('SELECT count(*) FROM insta5.t WHERE n = -1'), 1,
+		'what that transaction wrote has moved');
 	my $worker = '$(psql -XAtqd "' . $old->connstr($db)
 	  . '" -c "SELECT pid FROM pg_stat_subscription WHERE relid IS NULL AND pid IS NOT NULL")';
 	is(im({ at => 'stopping', do => "p=$worker; kill -STOP \$p;
