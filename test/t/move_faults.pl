@@ -579,7 +579,8 @@ says("Create there what is missing, or have the pg_dump of the source's version 
 new('DROP EVENT TRIGGER refuse');
 {
 	my $path = PostgreSQL::Test::Utils::tempdir;
-	symlink $old->installed_command('instaid-move'), "$path/instaid-move" or die;
+	chomp(my $programs = `$ENV{PG_CONFIG} --bindir`);
+	symlink "$programs/instaid-move", "$path/instaid-move" or die;
 	local $ENV{PATH} = $path;
 	says("Add the directory of that version's programs to PATH, and run the same command again.");
 }
