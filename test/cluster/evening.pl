@@ -95,12 +95,13 @@ sub more_rows
 
 ### The page
 
-# What a block prints and the page shows, but for numbers and the width of columns
+# What a block prints and the page shows, but for numbers in a text and the width of columns
 sub plain
 {
 	my ($text) = @_;
+	# a count alone stays
+	$text =~ s/\d+/N/g if $text =~ /[^\d\s]/;
 	$text =~ s/^-[-+]*$/---/mg;
-	$text =~ s/\d+/N/g;
 	return join "\n", grep { /\S/ } map { s/[ \t]+/ /gr =~ s/^ | $//gr } split /\n/, $text;
 }
 
