@@ -181,7 +181,15 @@ drop_copy(Move *m)
 
 /*** Are they the same? ***/
 
-/* Ask both sides for their fingerprint, at the same time. */
+/* Ask a side for its fingerprint, which are_unchanged() receives. */
+void
+ask_fingerprint(Server *s)
+{
+	send_text(s, s->conn, s->fingerprint_query, NULL);
+	s->is_asked = true;
+}
+
+/* Take the fingerprints of both sides, at the same time. */
 static bool
 take_fingerprints(Move *m, char *taken[2])
 {
@@ -189,7 +197,9 @@ take_fingerprints(Move *m, char *taken[2])
 	{
 		Server	   *s = i ? m->target : m->source;
 
-		send_text(s, s->conn, s->fingerprint_query, NULL);
+		if (!s->is_asked)
+			ask_fingerprint(s);
+		s->is_asked = false;
 	}
 	for (int i = 0; i < 2; i++)
 	{

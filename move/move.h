@@ -95,6 +95,7 @@ extern int	restore(Move *m, const char *section);
 extern int	make_shards(Move *m);
 extern int	compare_definitions(Move *m);
 extern int	compare_arrived(Move *m);
+extern void ask_fingerprint(Server *s);
 extern bool are_unchanged(Move *m);
 extern bool drop_copy(Move *m);
 
@@ -102,7 +103,7 @@ extern bool drop_copy(Move *m);
 extern char **differences(PGresult *source, PGresult *target);
 extern int	print_lines(char **lines, int at_most);
 extern int	compare_rows(Move *m, PGconn *of_source, PGconn *of_target, bool is_quiet);
-extern char *positions(Move *m);
+extern char *positions_query(Move *m);
 
 /* check.c */
 extern int	check(Move *m);

@@ -170,17 +170,13 @@ compare_sequences(Move *m)
 	return behind;
 }
 
-/* The commands that let the target's sequences go on where the source stopped */
+/* A query of the source for the commands that let the target's sequences go on where the source stopped */
 char *
-positions(Move *m)
+positions_query(Move *m)
 {
 	char	   *query = position_query(m, m->source);
-	PGresult   *result;
 
-	if (!query)
-		return "SELECT";
-	result = rows_of_text(m->source, m->source->reader, value(m->source, &sql_positions, query));
-	return PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "SELECT";
+	return query ? value(m->source, &sql_positions, query) : "SELECT 'SELECT'";
 }
 
 /* Compare all rows, and after the switch the sequences; only the first are quiet, where nobody writes. */

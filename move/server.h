@@ -40,6 +40,7 @@ typedef struct Server
 
 	/* of its definitions when they were compared in this run */
 	char	   *fingerprint_query;
+	bool		is_asked;		/* for the fingerprint, and nothing since */
 	char	   *fingerprint;
 } Server;
 

@@ -107,13 +107,17 @@ stop_and_start(Move *m, Stop *stop)
 	bool		by_dump = m->options.by_dump;
 	char	   *thaw = value(to, &sql_thaw, m->shards, "{}"),
 			   *freeze = value(to, &sql_freeze_again, m->frozen),
-			   *sequences,
+			   *positions = positions_query(m),
 			   *creators,
 			   *begins;
 	const char *why;
-	PGresult   *holders;
+	PGresult   *holders,
+			   *sequences;
 	int			status;
 
+	/* these, too, are not of the time in which writes are refused */
+	if (from->error || to->error)
+		return settled(m, NULL);
 	stop->began = now();
 	stop->until = stop->began + m->options.max_stop;
 
@@ -124,6 +128,9 @@ stop_and_start(Move *m, Stop *stop)
 	from->answer_by = to->answer_by = stop->until + 1;
 	/* has_confirmed() flushes this, and the freeze; with --dump, nothing does */
 	run(from, "SET synchronous_commit = %s; CREATE SCHEMA %s", by_dump ? "on" : "off", m->name);
+	/* the target has nothing else to do for a while */
+	if (!by_dump)
+		ask_fingerprint(to);
 	kill_point("stopping");
 
 	/* those that may have passed the guards */
@@ -166,7 +173,7 @@ stop_and_start(Move *m, Stop *stop)
 		return not_now(m, "the definitions have changed");
 	if (from->error || to->error)
 		return settled(m, NULL);
-	sequences = positions(m);
+	sequences = rows_of_text(from, from->reader, positions);
 	if (m->options.compares && !by_dump)
 		take_snapshots(m);
 	if (from->error || to->error)
@@ -187,7 +194,7 @@ stop_and_start(Move *m, Stop *stop)
 	begins = by_dump ? fmt("CREATE PUBLICATION %s", m->name) :
 		fmt("ALTER SUBSCRIPTION %s DISABLE; ALTER SUBSCRIPTION %s SET (slot_name = NONE)", m->name, m->name);
 	run(to, "BEGIN; SET LOCAL lock_timeout = '2s'; DROP SCHEMA IF EXISTS %s; %s; %s; %s; %s; %s", m->name, thaw,
-		sequences, freeze, begins, mark(m, to, from, MARK_SWITCHED, by_dump || m->seen.target.one_way));
+		PQgetvalue(sequences, 0, 0), freeze, begins, mark(m, to, from, MARK_SWITCHED, by_dump || m->seen.target.one_way));
 	if (now() > stop->until && !from->error && !to->error)
 		return not_now(m, "it took longer than --max-stop");
 	kill_point("started");
@@ -239,7 +246,9 @@ take_back(Move *m, int status)
 		forget_error(from);
 	if (!is_lost(to))
 		forget_error(to);
-	if (!is_lost(to) && PQtransactionStatus(to->conn) != PQTRANS_IDLE)
+	/* what it still answers is thrown away */
+	to->is_asked = false;
+	if (!is_lost(to) && PQtransactionStatus(to->conn) == PQTRANS_INTRANS)
 		run(to, "ROLLBACK");
 	step_serve_again(m);
 	if (from->error && status != DISCONNECTED)
@@ -262,6 +271,18 @@ look_before(Move *m)
 		return fail(m, NOT_NOW, fmt("waiting for the open transactions of session %s", column(old, 0, "sessions")),
 					fmt("Transactions of session %s have been open for over a second.", column(old, 0, "sessions")),
 					"Run the same command again when they have ended, or --cancel.");
+	/* what the target is going to run: it may refuse that, and the first time takes longer */
+	if (!m->options.by_dump)
+		run(m->target, "BEGIN; SET LOCAL lock_timeout = '2s'; DROP SCHEMA IF EXISTS %s; %s; %s; ROLLBACK", m->name,
+			value(m->target, &sql_thaw, m->shards, "{}"), value(m->target, &sql_freeze_again, m->frozen));
+	if (m->target->error && !is_lost(m->target))
+	{
+		const char *why = m->target->error;
+
+		forget_error(m->target);
+		return fail(m, NOT_NOW, "waiting: the target cannot thaw the shards", why,
+					"Remove the cause there, and run the same command again, or --cancel.");
+	}
 	/* a copy that does not apply: a healthy one needs some ms */
 	if (!m->options.by_dump && !has_confirmed(m, m->source, now() + (m->options.max_stop > 0.1 ?
 																	 m->options.max_stop / 2 : 0.05))
