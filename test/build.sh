@@ -71,7 +71,7 @@ one_prefix()
 
 	copy=$(copy_postgresql "$prefix/bin/pg_config" "$work/copy") &&
 		mkdir "$work/build_one" && cd "$work/build_one" &&
-		make -s -j"$(nproc)" -f "$src/Makefile" PG_CONFIG="$copy" PROFILE="$strict" install &&
+		make -s -j"$(nproc)" -f "$src/Makefile" PG_CONFIG="$copy" with_llvm=no install &&
 		test -f "$("$copy" --pkglibdir)/instaid.so" &&
 		test -f "$("$copy" --pkglibdir)/instaid_tickets.so" &&
 		# the linker can also find libpq elsewhere
@@ -96,7 +96,7 @@ in_tree()
 (
 	cp -R "$src" "$work/tree" && cd "$work/tree" && find . -type f | sort >"$work/before" &&
 		touch -d '1 hour ago' instaid--*.sql && echo "-- changed" >>extension/rights.sql &&
-		make -s -j4 PG_CONFIG="$PG_CONFIG" DESTDIR="$work/dest_tree" install &&
+		make -s -j4 PG_CONFIG="$PG_CONFIG" with_llvm=no DESTDIR="$work/dest_tree" install &&
 		installed "$work/dest_tree" | diff "$work/doors" - &&
 		grep -rx -e '-- changed' "$work/dest_tree" && make -s PG_CONFIG="$PG_CONFIG" clean &&
 		find . -type f | sort | diff "$work/before" - || return
@@ -111,7 +111,8 @@ in_tree()
 tickets_alone()
 (
 	copy=$(copy_postgresql "$PG_CONFIG" "$work/tickets_alone") && mkdir "$work/build_tickets" &&
-		make -s -C "$work/build_tickets" -f "$src/tickets/Makefile" PG_CONFIG="$copy" install &&
+		make -s -C "$work/build_tickets" -f "$src/tickets/Makefile" PG_CONFIG="$copy" \
+			with_llvm=no install &&
 		[ "$(installed "$work/tickets_alone" | tr '\n' ' ')" = \
 			"$(cd "$src/tickets" && echo *--*.sql instaid_tickets.control instaid_tickets.so '')" ]
 )
@@ -125,7 +126,7 @@ without_libpq()
 	! make -s -f "$src/Makefile" PG_CONFIG="$copy" 2>"$work/says" &&
 		grep 'need the development files of libpq; without them, run make TICKETS=no MOVE=no' \
 			"$work/says" && [ "$(wc -l <"$work/says")" -eq 1 ] &&
-		make -s -f "$src/Makefile" PG_CONFIG="$copy" TICKETS=no MOVE=no install &&
+		make -s -f "$src/Makefile" PG_CONFIG="$copy" TICKETS=no MOVE=no with_llvm=no install &&
 		installed "$work/no_libpq" >"$work/installed" &&
 		grep -v -e tickets -e move "$work/doors" | diff - "$work/installed"
 )

@@ -5,8 +5,8 @@
 # the end.  It must also find faults that are put into a copy of the source: otherwise
 # it would prove nothing.
 #
-# FULL=1 adds faults that the fuzzer must find
-# INSTAID_TEST_IDS=N tries N / 20 inputs of a target, instead of a million.
+# FULL=1 adds faults that the fuzzer must find, and a million inputs of a target instead of 200,000
+# INSTAID_TEST_IDS=N tries N / 20 inputs
 #
 # packages: libclang-rt-@CLANG@-dev?
 # not in: version assert
@@ -14,7 +14,7 @@
 set -u
 . test/lib/tap.sh
 
-runs=$((${INSTAID_TEST_IDS:-20000000} / 20))
+runs=$((${INSTAID_TEST_IDS:-$([ -n "${FULL:-}" ] && echo 20000000 || echo 4000000)} / 20))
 clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global")
 include=$("$PG_CONFIG" --includedir-server)
 

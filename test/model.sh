@@ -5,6 +5,7 @@
 #
 # packages: spin
 # not in: version assert
+# takes 160 s
 
 set -u
 . test/lib/tap.sh

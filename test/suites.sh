@@ -31,7 +31,8 @@ newer='clients/psycopg3 clients/sqlalchemy clients/django clients/pgx5 clients/s
 # SQL edition.  It keeps what uses parts of the server that change: the headers, SQL, WAL, recovery,
 # dumps, shared memory, background workers, libpq.  "assert" is for a build with assertions.  It
 # leaves out every suite without which the others still execute each line of C that any suite
-# executes, and shard_many, which takes minutes there.  "newest" is what is left of "version"
+# executes, and shard_many, which takes minutes there.  "assert_short" is for each change: without
+# those of it that execute few lines of their own.  "newest" is what is left of "version"
 # when "assert" has run elsewhere, without what takes minutes.
 
 # in_set NAME: the suites of the set
@@ -39,9 +40,9 @@ in_set()
 {
 	for each in $all; do
 		case $1-$each in
-			assert-isolation | assert-pgtap) continue ;;
+			assert*-isolation | assert*-pgtap) continue ;;
 		esac
-		grep -q "^# not in:.*\<$1\>" "$(file_of "$each")" || echo "$each"
+		grep -qE "^# not in:.*\<($1|${1%%_*})\>" "$(file_of "$each")" || echo "$each"
 	done
 }
 
@@ -55,7 +56,7 @@ suites_of()
 		clients) echo "$clients" ;;
 		newer) echo "$newer" ;;
 		installcheck) echo "$installcheck" ;;
-		version | assert) in_set "$1" ;;
+		version | assert | assert_short) in_set "$1" ;;
 		newest)
 			echo build $installcheck
 			for each in $(in_set version); do
@@ -372,7 +373,7 @@ for word in ${SUITES:-all}; do
 	for name in $names; do
 		if ! exists "$name"; then
 			echo "There is no suite \"$word\".  There are:" \
-				all full installcheck version assert newest cluster clients newer \
+				all full installcheck version assert assert_short newest cluster clients newer \
 				$full $cluster $clients >&2
 			exit 2
 		fi
@@ -401,16 +402,10 @@ for word in ${SUITES:-all}; do
 done
 [ "${1:-}" != packages ] || exit 0
 total=$(echo $alone $shared $memcheck $trials $others | wc -w)
-# Those that take longest begin first, so that both processors have work until the end.
-first=
-for name in move_program move_faults adopt_shapes docs_blocks move_plan docs_first_commands \
-	edition_sessions edition_rules model ticket_sources edition_storms move_dump; do
-	case " $others " in *" $name "*) first="$first $name" ;; esac
-done
-for name in $others; do
-	case " $first " in *" $name "*) ;; *) first="$first $name" ;; esac
-done
-others=$first
+# Those that take longest begin first, so that the processors have work until the end.
+others=$(for name in $others; do
+	echo "$(sed -n 's/^# takes \([0-9]*\) s$/\1/p' "$(file_of "$name")" | grep . || echo 0) $name"
+done | sort -s -rn -k 1,1 | sed 's/.* //')
 
 TESTLOGDIR=$SCRATCH/log/tap
 mkdir "$SCRATCH/log"

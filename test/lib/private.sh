@@ -35,13 +35,13 @@ copy_postgresql()
 }
 
 # Make a copy of the installed PostgreSQL with the extension in it, and use that
-# from now on.
+# from now on.  Bitcode for the JIT compiler takes as long as the rest; test/elsewhere.sh uses it.
 install_private()
 {
 	PG_CONFIG=$(copy_postgresql "$PG_CONFIG" "$SCRATCH/pg")
 	PATH=$(dirname "$PG_CONFIG"):$PATH
 	export PATH PG_CONFIG
-	make -s -j"$(nproc)" PG_CONFIG="$PG_CONFIG" install
+	make -s -j"$(nproc)" PG_CONFIG="$PG_CONFIG" with_llvm=no install
 }
 
 # Start a server that listens on a socket in SCRATCH, and let libpq connect there.

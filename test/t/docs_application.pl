@@ -2,6 +2,7 @@
 # tests in a database of an ordinary role.  A page cannot show how its parts work together.
 #
 # packages: python3 python3-psycopg2
+# not in: assert_short
 
 use strict;
 use warnings;

@@ -3,6 +3,7 @@
 # cannot read a page, and has one server.
 # FULL=1 adds pages that lie, which must be found
 # not in: version assert
+# takes 120 s
 
 use strict;
 use warnings;

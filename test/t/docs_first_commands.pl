@@ -5,6 +5,7 @@
 #
 # packages: git
 # not in: version assert
+# takes 100 s
 
 use strict;
 use warnings;

@@ -5,6 +5,7 @@
 # pg_regress has neither program.
 # not in: assert
 # in: newest
+# takes 50 s
 
 use strict;
 use warnings;

@@ -6,6 +6,7 @@
 # INSTAID_TEST_ROUNDS sets another number, INSTAID_TEST_SEED the random moments.
 # not in: assert
 # in: newest
+# takes 60 s
 
 use strict;
 use warnings;

@@ -1,6 +1,7 @@
 # Sequences whose file is new, with wal_level = minimal.  Then nothing of the file is in the
 # WAL before the transaction commits: not what it issues, and not where it starts.
 # pg_regress cannot crash a server.
+# not in: assert_short
 
 use strict;
 use warnings;

@@ -2,6 +2,8 @@
 # changes one: what this version and each released one created still works, the catalog is the
 # one of a fresh install, and the regression tests pass on the updated database.  It needs a
 # PostgreSQL of its own.
+# takes 70 s
+# not in: assert_short
 
 use strict;
 use warnings;

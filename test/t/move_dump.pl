@@ -3,6 +3,7 @@
 #
 # FULL=1 adds a cancellation after each step
 # not in: assert
+# takes 100 s
 
 use strict;
 use warnings;

@@ -4,6 +4,7 @@
 #
 # FULL=1 adds kills of servers, --finish and --cancel and cuts of networks at each step, and signals
 # not in: assert
+# takes 500 s
 
 use strict;
 use warnings;
@@ -20,7 +21,7 @@ use Docs;
 use Move;
 use SqlEdition;
 
-my @settings = ('wal_retrieve_retry_interval = 10ms', 'max_prepared_transactions = 5',
+my @settings = ('wal_retrieve_retry_interval = 50ms', 'max_prepared_transactions = 5',
 	'max_replication_slots = 20', 'max_wal_senders = 20', 'fsync = off');
 my ($old, $new) = map { Clients::server($_, { allows_streaming => 'logical' }, @settings) }
   'a', 'b';

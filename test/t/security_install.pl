@@ -1,7 +1,7 @@
 # An ordinary role can install the extensions.  A role without rights cannot make a superuser
 # run its code by what it plants before, by what it does with the schemas afterwards, or by
 # default privileges.  pg_regress has one database, which has the extension.
-# not in: version
+# not in: version assert_short
 
 use strict;
 use warnings;

@@ -1,5 +1,6 @@
 # Shard IDs that two servers use, by the loop of docs/clusters.md, and shard IDs from a ticket of
 # one server: a router, two servers, a standby, and the source of a shard that was moved.
+# not in: assert_short
 
 use strict;
 use warnings;

@@ -1,5 +1,6 @@
 # The extension instaid_tickets as an object: who can install it, what others can plant, with and
 # without instaid, dumps, and a standby without the library.  pg_regress has one database.
+# not in: assert_short
 
 use strict;
 use warnings;

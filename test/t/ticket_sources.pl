@@ -1,6 +1,7 @@
 # Tickets that have their values from other servers, their authorities.  These are killed
 # and restarted, hang, count alike, are set back, or send what no server should.  pg_regress
 # has one server, and cannot preload the library.
+# takes 60 s
 
 use strict;
 use warnings;

@@ -1,6 +1,7 @@
 # The mark in a sequence's log_cnt, which instaid and instaid_tickets share, and which libraries of
 # different versions read: src/common/sequence.h.  A build of each library with another mark stands
 # for a later version.  pg_regress has one build, and cannot crash a server.
+# not in: assert_short
 
 use strict;
 use warnings;

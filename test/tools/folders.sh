@@ -16,7 +16,7 @@ table='15        bookworm  -             -        full    -
        15-s390x  bookworm  -             -        regress,pgtap -
        17        trixie    -             version  all,newer -
        18        forky     -             version  all,newer 15
-       18-assert forky     -             assert   assert  -
+       18-assert forky     -             assert_short assert -
        19        sid       experimental  version  all     15'
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
