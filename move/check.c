@@ -32,7 +32,7 @@ finding(Move *m, const char *severity, const char *code, const char *object, con
 	m->errors += is_error;
 	if (!m->options.json)
 	{
-		printf("  %c %s: %s\n", is_error ? '!' : '-', object, cure);
+		printf("  %c %s: %s\n", is_error ? '!' : '-', plain(object), plain(cure));
 		return;
 	}
 	printf("%s\n  {\"severity\": \"%s\", \"code\": \"%s\", \"object\": ", m->findings++ ? "," : "[", severity, code);
@@ -75,19 +75,22 @@ check_reach(Move *m, Server *s, Server *other, const char *or_else)
 }
 
 /*
- * Who restores a definition runs its owner's functions.  On the way back, PostgreSQL 15 runs those in expressions as
- * the subscription's owner, too.
+ * Who restores a definition runs its owner's functions, and those that it uses.  On the way back, PostgreSQL 15 runs
+ * those in expressions as the subscription's owner, too.  Returns for how much a side's definitions need more trust.
  */
-static void
-check_trust(Move *m)
+static int
+check_trust(Move *m, Server *of)
 {
-	char	   *definers = value(m->source, &sql_definers, m->shards);
+	PGresult   *definers = rows(of, &sql_definers, m->shards);
+	char	   *used = value(of, &sql_objects_used, m->shards);
 	bool		is_applied = !m->options.one_way && PQserverVersion(m->source->conn) < 160000;
+	int			before = m->errors;
 
-	for (int i = 0; i < 1 + is_applied && definers; i++)
+	for (int i = 0; i < 1 + is_applied; i++)
 	{
 		Server	   *s = i ? m->source : m->target;
-		PGresult   *found = rows(s, &sql_untrusted, definers, m->options.trusted);
+		PGresult   *found = rows(s, &sql_untrusted, column(definers, 0, "roles"), m->options.trusted,
+								 column(definers, 0, "superusers"));
 
 		for (int n = 0; n < PQntuples(found); n++)
 		{
@@ -97,7 +100,27 @@ check_trust(Move *m)
 											 " rights of %s on the %s", role, PQuser(s->conn), s->name),
 					fmt("connect as %s to it, or trust this role: --trust %s", role, role));
 		}
+		found = rows(s, &sql_objects_untrusted, used, m->options.trusted);
+		for (int n = 0; n < PQntuples(found); n++)
+		{
+			char	   *role = column(found, n, "owner");
+
+			finding(m, "error", "trust", fmt("the shards use %s of the %s, which belongs to %s",
+											 column(found, n, "name"), s->name, role),
+					fmt("drop it there, or trust this role: --trust %s", role));
+		}
 	}
+	return m->errors - before;
+}
+
+/* Ask again, since other roles may create something at any time. */
+int
+trust_again(Move *m, Server *of)
+{
+	return check_trust(m, of) == 0 ? settled(m, "cannot see whose the definitions are") :
+		fail(m, IN_THE_WAY, "there are definitions of a role that is not trusted",
+			 "They have come since the check, or this command lacks a --trust that it had then.",
+			 "Each line with ! above tells the cure. Run the same command again.");
 }
 
 /* A column whose sequence stays would get the same values on the target. */
@@ -126,7 +149,6 @@ check_sides(Move *m)
 	for (int i = 0; i < 2; i++)
 	{
 		Server	   *s = i ? m->target : m->source;
-		char	   *owner = value(s, &sql_edition_owner);
 
 		if (value(s, &sql_has_publication, m->name))
 			finding(m, "error", "publication-exists", fmt("publication %s exists on the %s, and this role does not take"
@@ -135,9 +157,6 @@ check_sides(Move *m)
 		if (i ? m->seen.target.refuses : m->seen.source.refuses)
 			finding(m, "error", "move-schema-exists", fmt("schema %s exists on the %s, which this move would take for its"
 														  " own", m->name, s->name), "drop it");
-		if (owner)
-			finding(m, "remark", "instaid-owner", fmt("schema instaid of the %s belongs to %s", s->name, owner),
-					"its functions run with your rights");
 	}
 }
 
@@ -169,12 +188,26 @@ check_dependants(Move *m)
 												 column(found, i, "object")), "drop it");
 }
 
+/* The settings that a connection string has, as an array: no log shall show the password in it. */
+static char *
+own_settings(const char *connection)
+{
+	static const char *const names[] = {"statement_timeout", "transaction_timeout"};
+	char	   *own = "{}";
+
+	for (int i = 0; i < 2; i++)
+		if (strstr(connection, names[i]))
+			own = append(own, names[i]);
+	return own;
+}
+
 static void
 check_replication(Move *m, const char *tables)
 {
 	show_findings(m, rows(m->source, &sql_check_publisher, m->shards, tables));
 	show_findings(m, rows(m->source, &sql_check_identity, m->shards, m->options.full_identity ? "t" : "f"));
-	show_findings(m, rows(m->source, &sql_check_timeout, reach_option(m, m->source), m->source->reach, "source"));
+	show_findings(m, rows(m->source, &sql_check_timeout, reach_option(m, m->source), own_settings(m->source->reach),
+						  "source"));
 	show_findings(m, rows(m->target, &sql_check_subscriber));
 	show_findings(m, rows(m->target, &sql_check_room, "target", "2"));
 	check_reach(m, m->target, m->source, "");
@@ -182,7 +215,8 @@ check_replication(Move *m, const char *tables)
 		return;
 	show_findings(m, rows(m->target, &sql_check_way_back));
 	show_findings(m, rows(m->source, &sql_check_room, "source", "1"));
-	show_findings(m, rows(m->target, &sql_check_timeout, reach_option(m, m->target), m->target->reach, "target"));
+	show_findings(m, rows(m->target, &sql_check_timeout, reach_option(m, m->target), own_settings(m->target->reach),
+						  "target"));
 	check_reach(m, m->source, m->target, ", or move with --one-way");
 }
 
@@ -229,7 +263,7 @@ check(Move *m)
 		finding(m, "remark", "encoding", fmt("encoding and locale are %s on the source, %s on the target", encodings[0],
 											 encodings[1]), "texts may sort otherwise");
 	check_sides(m);
-	check_trust(m);
+	check_trust(m, m->source);
 	check_outer_sequences(m);
 	if (m->options.json)
 		printf("%s\n", m->findings ? "\n]" : "[]");

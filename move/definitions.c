@@ -76,14 +76,14 @@ is_for_psql(const char *line)
 }
 
 /*
- * The definitions of the shards on a side, or a section of them, as the pg_dump for a version writes them; null if it
- * fails
+ * The definitions of the shards on a side, or a section of them, as the pg_dump for a version writes them, of a snapshot
+ * unless that is null; null if it fails
  */
 static char *
-dump(Move *m, Server *s, int version, const char *section)
+dump(Move *m, Server *s, int version, const char *section, const char *snapshot)
 {
 	PGresult   *names = rows(s, &sql_dump_patterns, m->shards);
-	char	  **args = grown(NULL, PQntuples(names) + 8, sizeof(char *));
+	char	  **args = grown(NULL, PQntuples(names) + 9, sizeof(char *));
 	char	   *text,
 			   *first,
 			   *last = NULL;
@@ -96,6 +96,8 @@ dump(Move *m, Server *s, int version, const char *section)
 		return NULL;
 	}
 	args[n++] = (char *) section;
+	if (snapshot)
+		args[n++] = fmt("--snapshot=%s", snapshot);
 	args[n++] = "--no-publications";
 	args[n++] = "--no-subscriptions";
 	args[n++] = fmt("--lock-wait-timeout=%.0f", 1000 * (m->options.max_wait < 1 ? 1 : m->options.max_wait));
@@ -141,8 +143,19 @@ dump_failed(Move *m)
 int
 restore(Move *m, const char *section)
 {
-	char	   *text = dump(m, m->source, PQserverVersion(m->source->conn), section);
+	Server	   *from = m->source;
+	char	   *snapshot,
+			   *text;
+	int			status;
 
+	/* the owners are of the same snapshot as the dump: what came before or after it is not in it */
+	run(from, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+	snapshot = value(from, &sql_export_snapshot);
+	status = trust_again(m, from);
+	text = status ? NULL : dump(m, from, PQserverVersion(from->conn), section, snapshot);
+	run(from, "COMMIT");
+	if (status)
+		return status;
 	if (!text)
 		return dump_failed(m);
 	kill_point("dumped");
@@ -252,7 +265,7 @@ compare_definitions(Move *m)
 	{
 		Server	   *s = i ? m->target : m->source;
 
-		if (!(texts[i] = dump(m, s, versions[0] > versions[1] ? versions[0] : versions[1], "--schema-only")))
+		if (!(texts[i] = dump(m, s, versions[0] > versions[1] ? versions[0] : versions[1], "--schema-only", NULL)))
 			return dump_failed(m);
 		maximums[i] = rows(s, &sql_maximums, m->shards, ids[i]);
 	}

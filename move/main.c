@@ -94,7 +94,7 @@ static void
 print_failure(const Move *m)
 {
 	fflush(stdout);
-	fprintf(stderr, "instaid-move: %s\n", m->what);
+	fprintf(stderr, "instaid-move: %s\n", plain(m->what));
 	if (m->why)
 	{
 		fputs("  why:  ", stderr);
@@ -102,7 +102,7 @@ print_failure(const Move *m)
 			fprintf(stderr, "%s%.*s\n", line == m->why ? "" : "        ", (int) strcspn(line, "\n"), line);
 	}
 	if (m->next)
-		fprintf(stderr, "  next: %s\n", m->next);
+		fprintf(stderr, "  next: %s\n", plain(m->next));
 }
 
 /*** Which move ***/
@@ -289,7 +289,7 @@ show_status(Move *m)
 			   serving(m), side_text(&m->seen.source), side_text(&m->seen.target));
 	}
 	else
-		printf("%s: %s\n  serves:  %s\n", m->shown, text->name, serving(m));
+		printf("%s: %s\n  serves:  %s\n", plain(m->shown), text->name, serving(m));
 	show_copy(m, m->source, m->target, "copy   ");
 	fails = show_copy(m, m->target, m->source, "way back");
 
@@ -557,8 +557,14 @@ work(Move *m, Mode mode, const char *patterns)
 	for (int i = 0; i < 2; i++)
 	{
 		Server	   *s = i ? m->target : m->source;
-		char	   *edition = value(s, &sql_edition);
+		PGresult   *others = rows(s, &sql_edition_owner, m->options.trusted);
+		char	   *edition = value(s, &sql_edition),
+				   *role = column(others, 0, "owner");
 
+		if (role)
+			return fail(m, IN_THE_WAY, fmt("schema %s of the %s belongs to %s", column(others, 0, "name"), s->name,
+										   role), "Its functions would run with your rights.",
+						fmt("Drop it, or connect as %s, or trust this role: --trust %s.", role, role));
 		if (edition && strcmp(edition, "no instaid") == 0)
 			return fail(m, IN_THE_WAY, fmt("the %s has no instaid", s->name), "Its database is empty, or another one.",
 						"CREATE EXTENSION instaid there, or install the SQL edition, and run the same command again.");

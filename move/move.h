@@ -107,6 +107,7 @@ extern char *positions_query(Move *m);
 
 /* check.c */
 extern int	check(Move *m);
+extern int	trust_again(Move *m, Server *of);
 extern int	show_findings(Move *m, PGresult *found);
 extern bool reaches(Server *s, Server *other);
 extern void print_json(const char *text);

@@ -39,7 +39,7 @@ print_lines(char **lines, int at_most)
 
 	for (n = 0; lines[n]; n++)
 		if (n < at_most)
-			printf("  %s\n", lines[n]);
+			printf("  %s\n", plain(lines[n]));
 	if (n > at_most)
 		printf("  and %d more\n", n - at_most);
 	fflush(stdout);
@@ -113,7 +113,7 @@ compare_table(Move *m, PGconn *conns[2], const char *name, const char *of_rows, 
 	}
 	if (!lines[0])
 		return 0;
-	printf("table %s differs\n", name);
+	printf("table %s differs\n", plain(name));
 	print_lines(lines, 10);
 	return DIFFERENT;
 }
@@ -163,7 +163,7 @@ compare_sequences(Move *m)
 		{
 			behind++;
 			printf("sequence %s stands at %lld%s on the source, and at %lld%s on the target\n",
-				   column(stopped, i, "name"), last[0], called[0] ? "" : ", not issued", last[1],
+				   plain(column(stopped, i, "name")), last[0], called[0] ? "" : ", not issued", last[1],
 				   called[1] ? "" : ", not issued");
 		}
 	}

@@ -38,20 +38,35 @@ nap(double seconds)
 	nanosleep(&t, NULL);
 }
 
+/* A text for a line of its own: names may have line breaks, and what terminals obey. */
+const char *
+plain(const char *text)
+{
+	char	   *copy = grown(NULL, 4 * strlen(text) + 1, 1),
+			   *end = copy;
+
+	for (const char *c = text; *c; c++)
+		end += sprintf(end, (unsigned char) *c < ' ' || *c == 0x7f ? "\\x%02x" : "%c", *c);
+	*end = '\0';
+	return copy;
+}
+
 /* Tell the user, with the seconds since the start. */
 void
 say(const char *format,...)
 {
 	static double began;
 	va_list		args;
+	char	   *text;
 
 	if (began == 0)
 		began = now();
-	printf("%8.2f  ", now() - began);
 	va_start(args, format);
-	vprintf(format, args);
+	if (vasprintf(&text, format, args) < 0)
+		abort();
 	va_end(args);
-	putchar('\n');
+	printf("%8.2f  %s\n", now() - began, plain(text));
+	free(text);
 	fflush(stdout);
 }
 

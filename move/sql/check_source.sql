@@ -13,6 +13,12 @@ UNION ALL SELECT 'error', 'freeze-right', format('schema %I belongs to %s, and i
 FROM instaid.shards AS s JOIN pg_class AS c ON c.oid = s.sequence
 WHERE s.schema_name = ANY ($1::text[])
     AND c.relowner <> (SELECT oid FROM pg_roles WHERE rolname = current_user) AND NOT {{is_extension}}
+UNION ALL SELECT DISTINCT 'error', 'default-privileges', format('%s has default privileges in'
+    ' schema %I, which this role cannot restore', d.defaclrole::regrole, n.nspname),
+    format('ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA %I REVOKE ...', d.defaclrole::regrole,
+        n.nspname)
+FROM pg_default_acl AS d JOIN pg_namespace AS n ON n.oid = d.defaclnamespace
+WHERE n.oid IN {{ours}} AND NOT pg_has_role(d.defaclrole, 'USAGE')
 UNION ALL SELECT 'error', 'prepared-transaction', format('a prepared transaction, %L, is open since'
     ' %s, and the slot would wait for it', gid, prepared), 'COMMIT PREPARED or ROLLBACK PREPARED'
 FROM pg_prepared_xacts

@@ -9,6 +9,8 @@ SELECT m->>'state' AS mark, COALESCE((m->'one_way')::boolean, false) AS one_way,
     NOT EXISTS (SELECT FROM pg_subscription_rel WHERE srsubid = s.oid AND srsubstate <> 'r')
         AND obj_description(to_regnamespace($2), 'pg_namespace') IS NULL AS ready,
     to_regnamespace($2) IS NOT NULL AS refuses,
+    (SELECT r.rolname FROM pg_namespace AS n JOIN pg_roles AS r ON r.oid = n.nspowner
+     WHERE n.nspname = $2 AND NOT r.rolsuper AND r.rolname <> current_user) AS other,
     (SELECT count(*) FROM pg_publication_rel AS r JOIN pg_publication AS q ON q.oid = r.prpubid
      WHERE q.pubname = $2) AS published,
     NOT EXISTS (SELECT FROM {{tables}} WHERE c.relkind = 'r' AND NOT {{is_published}})
@@ -18,6 +20,7 @@ SELECT m->>'state' AS mark, COALESCE((m->'one_way')::boolean, false) AS one_way,
 FROM (SELECT $2::text || '_' || {{database}}) AS x (slot)
 LEFT JOIN pg_replication_slots AS slot ON slot.slot_name = x.slot
 LEFT JOIN pg_subscription AS s ON s.subname = $2 AND s.subdbid = {{database}}
-LEFT JOIN (SELECT obj_description(p.oid, 'pg_publication')::jsonb FROM pg_publication AS p
-    JOIN pg_roles AS r ON r.oid = p.pubowner WHERE p.pubname = $2
-    AND (r.rolname = current_user OR r.rolsuper)) AS y (m) ON m->>'to' = $3
+LEFT JOIN (SELECT CASE WHEN r.rolname = current_user OR r.rolsuper
+        THEN obj_description(p.oid, 'pg_publication')::jsonb END
+    FROM pg_publication AS p JOIN pg_roles AS r ON r.oid = p.pubowner WHERE p.pubname = $2)
+    AS y (m) ON m->>'to' = $3

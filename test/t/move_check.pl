@@ -18,7 +18,9 @@ my @settings = ('max_replication_slots = 20', 'max_prepared_transactions = 5',
 	'wal_retrieve_retry_interval = 50ms', 'fsync = off');
 my ($old, $new) = map { Clients::server($_, { allows_streaming => 'logical',
 		auth_extra => [ '--create-role', 'own' ] }, @settings) } 'a', 'b';
-$_->safe_psql('postgres', 'CREATE ROLE own LOGIN; CREATE ROLE other') for $old, $new;
+$_->safe_psql('postgres', 'CREATE ROLE own LOGIN; CREATE ROLE other; CREATE ROLE dba')
+  for $old, $new;
+$new->safe_psql('postgres', 'ALTER ROLE dba SUPERUSER');
 
 # A shard on the first server, in the template of the databases of each trial
 my %script = (extension => 'CREATE EXTENSION instaid', edition => SqlEdition::changed());
@@ -188,8 +190,30 @@ trial('error trust', 'definitions of own, .* with the rights of \w+ on the targe
 trial('', '', q{GRANT CREATE ON SCHEMA insta5 TO own; SET ROLE own;
 	CREATE FUNCTION insta5.f() RETURNS integer LANGUAGE sql AS 'SELECT 1'}, '',
 	args => [ '--trust', 'own' ]);
-trial('remark instaid-owner', 'instaid of the target belongs to own', '',
-	'ALTER SCHEMA instaid OWNER TO own');
+trial('error trust', 'definitions of dba, .* with the rights of \w+ on the target', q{
+	GRANT CREATE ON SCHEMA insta5 TO dba; SET ROLE dba;
+	CREATE FUNCTION insta5.f() RETURNS integer LANGUAGE sql AS 'SELECT 1'}, '',
+	args => ['--one-way']);
+{
+	my $norm = q{CREATE FUNCTION public.norm(text) RETURNS text IMMUTABLE LANGUAGE sql
+		AS 'SELECT lower($1)'; CREATE TYPE public.pair AS (a integer, b integer);};
+	my @trial = ("$norm ALTER TABLE insta5.t ADD p pair CHECK (public.norm('x') = 'x')",
+		"$norm ALTER FUNCTION public.norm(text) OWNER TO other; ALTER TYPE pair OWNER TO other");
+	trial('error trust, error trust',
+		[ 'use function norm\(pg_catalog.text\) of the target, which belongs to other',
+			'use type pair of the target.*--trust other' ], @trial, args => ['--one-way']);
+	trial('', '', @trial, args => [ '--trust', 'other' ]);
+}
+# which grant rights on what this role creates, and run nothing
+{
+	my $default = 'ALTER DEFAULT PRIVILEGES FOR ROLE other IN SCHEMA insta5
+		GRANT SELECT ON TABLES TO PUBLIC;';
+	trial('', '', $default);
+	trial('error default-privileges, remark dump', 'other has default privileges in schema insta5',
+		"$default GRANT CREATE ON DATABASE DB TO own; ALTER SCHEMA insta5 OWNER TO own;
+		ALTER TABLE insta5.t OWNER TO own; ALTER SEQUENCE insta5.table_id_seq OWNER TO own",
+		'GRANT CREATE ON DATABASE DB TO own', user => 'own', args => ['--dump']);
+}
 trial('error freeze-right, error make-right, error trust', 'belongs to own', q{
 	DROP SCHEMA insta5 CASCADE; GRANT CREATE ON DATABASE DB TO own; SET ROLE own;
 	SELECT instaid.create_shard('insta5', 5)}, '',
@@ -219,6 +243,37 @@ SKIP:
 	local $ENV{PATH} = "$ENV{PATH}:$ENV{INSTAID_OLD}/bin";
 	like(found($source, $older->connstr('postgres')), qr/\berror version\b/,
 		'the check finds an older target');
+}
+
+#### What other roles have made ####
+
+{
+	$new->safe_psql('postgres', 'CREATE DATABASE planted; GRANT CREATE ON DATABASE planted TO own');
+	$new->safe_psql('planted', q{SET ROLE own; CREATE SCHEMA instaid; CREATE SCHEMA instaid_sql;
+		COMMENT ON SCHEMA instaid_sql IS 'x: instaid 1.0, SQL edition';
+		GRANT USAGE ON SCHEMA instaid TO PUBLIC; CREATE SEQUENCE instaid.ran;
+		CREATE VIEW instaid.shards AS SELECT nextval('instaid.ran')::text::name AS schema_name,
+			9 AS shard_id, false AS frozen, 0 AS sequence});
+	my @run = ('--from', $source, '--to', $new->connstr('planted'), 'insta5', '--check-only');
+	my $ran = 'SELECT is_called FROM instaid.ran';
+	for my $command ('--check-only', '--status')
+	{
+		($rc, my $out, my $err) = Move::run(@run[ 0 .. 4 ], $command);
+		is($rc, 5, "$command: a schema instaid of another role is refused");
+		like($err, qr/schema instaid of the target belongs to own$/m,
+			"$command names who owns the schema instaid");
+	}
+	is($new->safe_psql('planted', $ran), 'f', 'nothing in a schema instaid of another role is run');
+	is((Move::run(@run[ 0 .. 4 ], '--status', '--trust', 'own'))[0], 0,
+		'a schema instaid of a role that is trusted is used');
+
+	$old->safe_psql('postgres', 'CREATE DATABASE forged TEMPLATE extension');
+	$old->safe_psql('forged', qq{CREATE TABLE insta5."x\n  ! forged" (n integer)});
+	($rc, my $out) = Move::run('--from', $old->connstr('forged'), '--to', $target, 'insta5',
+		'--check-only');
+	unlike($out, qr/^  ! forged/m, 'a name with a line break forges no line');
+	like($out, qr/^  ! table insta5\."x\\x0a  ! forged" has no replica identity/m,
+		'a line break in a name is written as \x0a');
 }
 
 #### Servers without room ####

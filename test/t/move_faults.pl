@@ -511,8 +511,11 @@ is(im('--finish'), 0, '--finish of a copy without the timeout');
 
 fresh('secret', 'CREATE EXTENSION pg_stat_statements');
 new('CREATE EXTENSION pg_stat_statements');
-is(im('insta5', '--source-for-target', $old->connstr($db) . ' password=SECRET',
-	'--target-for-source', $new->connstr($db) . ' password=SECRET'), 0, 'a move with passwords');
+$_->safe_psql($db, q{ALTER DATABASE secret SET log_statement = 'all'}) for $old, $new;
+my @secret = ('--source-for-target', $old->connstr($db) . ' password=SECRET',
+	'--target-for-source', $new->connstr($db) . ' password=SECRET');
+is(im({ at => 'subscribed' }, 'insta5', @secret), -1, 'a move with passwords is killed');
+is(im(@secret), 0, 'a move with passwords');
 is($_->safe_psql($db, q{SELECT count(*) FROM pg_stat_statements WHERE query ~ ('SECRE' || 'T')}), 0,
 	'pg_stat_statements shows no password of ' . $_->name) for $old, $new;
 unlike(slurp_file($_->data_dir . '/' . $_->safe_psql($db, 'SELECT pg_current_logfile()')),
@@ -543,6 +546,67 @@ like($out, qr/^  ! the shards have definitions of own, .* connect as own to it, 
 is(left(), '', 'nothing is changed for a role that is not trusted');
 is(im('insta5', '--trust', 'own'), 0, 'a move with --trust');
 is(im('--finish'), 0, '--finish of a move with --trust');
+# what came after the check
+sub psql_as_own
+{
+	my ($sql, @nodes) = @_;
+	return join ';', map { qq{psql -qX -d "@{[ $_->connstr($db) ]}" -c "SET ROLE own; $sql"} }
+	  @nodes;
+}
+my $evil = q{CREATE FUNCTION insta5.ev(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1'};
+for my $case ([ 'guards' ], [ 'guards', '--dump' ], [ 'rehearsed', '--dump' ])
+{
+	my ($at, @args) = @$case;
+	my $what = "definitions of another role that came after: $at @args";
+	fresh("since_$at@args" =~ s/-+//r, 'GRANT USAGE, CREATE ON SCHEMA insta5 TO own');
+	is(im({ at => $at, do => psql_as_own($evil, $old) }, 'insta5', @args), 5, $what);
+	like($out, qr/^  ! the shards have definitions of own, .*: --trust own$/m, "named: $what");
+	is(places(), 'insta5 -', "nothing is restored: $what");
+	is(im('--cancel'), 0, "--cancel: $what");
+	is(left(), '', "nothing is left: $what");
+	is(im('insta5', @args, '--trust', 'own'), 0, "--trust: $what");
+	is(im('--finish'), 0, "--finish: $what");
+}
+fresh('table_since', 'GRANT USAGE, CREATE ON SCHEMA insta5 TO own');
+is(im('--prepare', 'insta5'), 0, '--prepare, before another role creates a table');
+new('GRANT USAGE, CREATE ON SCHEMA insta5 TO own');
+$_->safe_psql($db, 'SET ROLE own; CREATE TABLE insta5.mine (n integer PRIMARY KEY)')
+  for $old, $new;
+is(im('--switch'), 5, 'a table of another role that came later');
+like($out, qr/^  ! the shards have definitions of own, .*: --trust own$/m,
+	'the owner of a table that came later is named');
+is(new('SELECT count(*) FROM pg_subscription_rel'), 1,
+	'a table of another role that came later is not subscribed');
+$_->safe_psql($db, 'DROP TABLE insta5.mine') for $old, $new;
+is(im('--switch'), 0, 'a move goes on when the table of another role is gone');
+is(im('--finish'), 0, '--finish without the table of another role');
+
+# default privileges of a role without rights
+fresh('default_privileges', 'ALTER DEFAULT PRIVILEGES FOR ROLE own IN SCHEMA insta5
+	GRANT SELECT ON TABLES TO PUBLIC');
+is(im('insta5'), 0, 'a move with default privileges of another role');
+is(im('--finish'), 0, '--finish with default privileges of another role');
+
+# names of a move that another role took
+fresh('taken');
+$_->safe_psql($db, "GRANT CREATE ON DATABASE $db TO own") for $old, $new;
+is(im({ at => 'stopped' }, 'insta5', '--dump'), -1, 'killed while writes are refused');
+new(q{SET ROLE own; CREATE PUBLICATION instaid_move_5;
+	COMMENT ON PUBLICATION instaid_move_5 IS 'no json'});
+is(im('--status'), 0, '--status with a publication of another role whose comment is no JSON');
+is(im('--cancel'), 0, '--cancel with a publication of another role whose comment is no JSON');
+new('DROP PUBLICATION instaid_move_5');
+is(im('insta5'), 0, 'a move without the publication of another role');
+new('SET ROLE own; CREATE SCHEMA instaid_move_5');
+for my $command ('--status', '--finish')
+{
+	is(im($command), 1, "$command: the schema that refuses writes is of another role");
+	like($err, qr/^  why:  target: schema instaid_move_5 belongs to own, and .*: drop it$/m,
+		"$command names the owner of the schema that refuses writes");
+}
+new('DROP SCHEMA instaid_move_5');
+is(im('--finish'), 0, '--finish without the schema of another role');
+
 # a function and a type that look like the guard's line in a dump
 fresh('planted', q{GRANT USAGE, CREATE ON SCHEMA insta5 TO own; SET ROLE own;
 	CREATE TYPE insta5."x.instaid_move_guard() OWNER TO " AS (a integer);

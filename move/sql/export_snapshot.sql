@@ -1,0 +1,2 @@
+-- Let pg_dump see what this transaction sees.
+SELECT pg_export_snapshot()
