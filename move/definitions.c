@@ -141,12 +141,15 @@ dump_failed(Move *m)
 int
 restore(Move *m, const char *section)
 {
-	char	   *text = dump(m, m->source, PQserverVersion(m->source->conn), section);
+	char	   *text = dump(m, m->source, PQserverVersion(m->source->conn), section),
+			   *usage = value(m->source, &sql_usage_of_public, m->shards);
 
 	if (!text)
 		return dump_failed(m);
 	kill_point("dumped");
 	run_text(m->target, text);
+	if (usage)
+		run_text(m->target, usage);
 	run(m->target, "SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;"
 		" SET check_function_bodies = on; SET client_encoding = 'UTF8'");
 	return settled(m, "the definitions do not fit the target");
