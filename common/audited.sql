@@ -147,13 +147,14 @@ CREATE OR REPLACE VIEW instaid._id_columns AS
     WITH maker (oid, next_id) AS (
         SELECT p.oid, p.oid FROM pg_proc AS p WHERE p.proname = 'next_id'
         UNION
-        SELECT w.oid, p.oid
+        -- of a function that calls several, one
+        SELECT w.oid, min(p.oid)
         FROM pg_proc AS p JOIN pg_depend AS d ON d.refclassid = 'pg_proc'::regclass
                                              AND d.refobjid = p.oid
                                              AND d.classid = 'pg_proc'::regclass
              JOIN pg_proc AS w ON w.oid = d.objid AND w.pronamespace = p.pronamespace
                               AND w.proowner = p.proowner AND w.prorettype = p.prorettype
-        WHERE p.proname = 'next_id' AND w.proname !~ '^next_ids?$')
+        WHERE p.proname = 'next_id' AND w.proname !~ '^next_ids?$' GROUP BY w.oid)
     SELECT d.*, CASE WHEN n.nspname <> 'instaid' OR p.pronargs = 0 THEN n.oid END AS maker,
            q.oid AS sequence, q.relnamespace AS sequence_schema,
            ARRAY[p.proowner, n.nspowner] AS makers

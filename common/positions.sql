@@ -24,6 +24,7 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
     FROM pg_namespace AS n WHERE n.nspname = 'instaid';
     FOR part IN
         SELECT p.*, format('%I.%I', n.nspname, c.relname) AS name,
+               pg_get_userbyid(c.relowner) AS role,
                count(p.schema_name) OVER (PARTITION BY p.sequence) AS shards,
                COALESCE(p.last, 0) AS position,
                -- any role may declare a shard with a sequence of another one, but not put it there
@@ -56,8 +57,8 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
             RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
         END IF;
         IF part.is_theirs AND (part.position > 0 OR part.frozen) THEN
-            RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L, %L);', part.name,
-                               part.position, part.epoch, part.schema_name, part.frozen);
+            RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L, %L, %L);', part.name,
+                               part.position, part.epoch, part.schema_name, part.frozen, part.role);
         END IF;
     END LOOP;
 END $$;
@@ -68,17 +69,19 @@ COMMENT ON FUNCTION instaid.dump_positions IS 'statements that let shards of ano
 -- For superusers, too: it alters sequences only, which runs no code of their owners.
 CREATE OR REPLACE FUNCTION instaid.restore_position(
     sequence_name text, last bigint, epoch timestamptz DEFAULT NULL,
-    shard text DEFAULT NULL, frozen boolean DEFAULT false) RETURNS void
+    shard text DEFAULT NULL, frozen boolean DEFAULT false, owner text DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '1s' AS $$
 DECLARE
     sequence regclass;
     options record;
+    role name;
     detail text;
     hint text;
 BEGIN
     SELECT * INTO options FROM pg_sequence WHERE seqrelid = to_regclass(sequence_name);
     sequence := options.seqrelid;
+    SELECT pg_get_userbyid(relowner) INTO role FROM pg_class WHERE oid = sequence;
     IF last IS NULL THEN
         RAISE undefined_object USING MESSAGE = 'it was left out',
             HINT = 'Dump the positions again, and see the warnings.';
@@ -86,6 +89,12 @@ BEGIN
         RAISE undefined_object USING MESSAGE = 'it does not exist',
             DETAIL = 'No sequence has this name here.',
             HINT = 'If it has another name here, repeat the call with that name.';
+    ELSIF role <> owner THEN
+        -- any role could have made one of that name in the state that is gone
+        RAISE object_not_in_prerequisite_state USING MESSAGE = 'it belongs to another role',
+            DETAIL = format('The position is of a sequence of %I, and this one belongs to %I.',
+                            owner, role),
+            HINT = 'If it is the same shard, repeat the call without the owner.';
     ELSE
         -- A shard that is frozen here can stand lower, and stays frozen.  Nobody sees it thawed.
         frozen := frozen OR options.seqmax < instaid.min_id('infinity')

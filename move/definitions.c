@@ -144,7 +144,8 @@ int
 restore(Move *m, const char *section)
 {
 	Server	   *from = m->source;
-	char	   *snapshot,
+	char	   *usage = value(from, &sql_usage_of_public, m->shards),
+			   *snapshot,
 			   *text;
 	int			status;
 
@@ -160,6 +161,8 @@ restore(Move *m, const char *section)
 		return dump_failed(m);
 	kill_point("dumped");
 	run_text(m->target, text);
+	if (usage)
+		run_text(m->target, usage);
 	run(m->target, "SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;"
 		" SET check_function_bodies = on; SET client_encoding = 'UTF8'");
 	return settled(m, "the definitions do not fit the target");

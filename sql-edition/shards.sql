@@ -102,9 +102,10 @@ EXCEPTION
     WHEN SQLSTATE 'ID001' THEN
         -- the old file of one that was just altered is empty
         is_read := COALESCE(is_read, false);
-    -- each SQLSTATE of the classes 42, 55, 58 and XX: it is dropped, renamed or locked
+    -- each SQLSTATE of the classes 42, 55, 58 and XX: it is dropped, renamed or locked; and an
+    -- unlogged one, on a standby
     WHEN syntax_error_or_access_rule_violation OR object_not_in_prerequisite_state
-         OR system_error OR internal_error THEN
+         OR system_error OR internal_error OR feature_not_supported THEN
         is_read := false;
 END $$;
 

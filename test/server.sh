@@ -20,12 +20,19 @@ if [ "$(id -u)" = 0 ]; then
 fi
 SCRATCH=${SERVER:-/tmp/instaid-server.$(id -u)}
 
+# The directory of somebody else, who came first, is not used.  Root's belongs to the server's user,
+# and this file to root.
+not_of_others()
+{
+	{ [ -O "$SCRATCH/bindir" ] && [ ! -L "$SCRATCH/bindir" ]; } ||
+		{ [ -O "$SCRATCH" ] && [ ! -e "$SCRATCH/bindir" ]; } ||
+		{ echo "$SCRATCH belongs to another user: set SERVER" >&2; exit 1; }
+}
+
 start()
 {
-	# the directory of somebody else, who came first, is not used
 	[ -d "$SCRATCH" ] || mkdir -m 755 "$SCRATCH"
-	[ -f "$SCRATCH/bindir" ] || [ -O "$SCRATCH" ] ||
-		{ echo "$SCRATCH belongs to another user: set SERVER" >&2; exit 1; }
+	not_of_others
 	if [ ! -f "$SCRATCH/bindir" ]; then
 		# "plain" stays without instaid
 		copy_postgresql "$PG_CONFIG" "$SCRATCH/plain" >/dev/null
@@ -39,7 +46,7 @@ start()
 		$as_user sh -c "$(cat test/lib/private.sh)"'
 		cd "$SCRATCH"
 		pg_ctl -D data status >/dev/null 2>&1 ||
-			if [ -d data ]; then run_server; else start_server; fi
+			if [ -d data ]; then run_server; else start_server unix_socket_permissions=0700; fi
 		trap - EXIT' >&2
 	echo "export PATH='$(cat "$SCRATCH/bindir")':\"\$PATH\" PGHOST='$SCRATCH'"
 	echo 'export PGPORT=5432 PGUSER=postgres PG_CONFIG=pg_config'
@@ -47,6 +54,7 @@ start()
 
 stop()
 {
+	not_of_others
 	$as_user "$(cat "$SCRATCH/bindir")/pg_ctl" -D "$SCRATCH/data" -m immediate -s stop || :
 	rm -rf "$SCRATCH"
 }

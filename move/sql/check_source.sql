@@ -38,7 +38,7 @@ UNION ALL SELECT 'error', 'subscribed', format('subscription %I writes to %s of 
 FROM pg_subscription_rel AS r JOIN pg_subscription AS s ON s.oid = r.srsubid
     JOIN pg_class AS c ON c.oid = r.srrelid WHERE c.relnamespace IN {{ours}}
 UNION ALL SELECT 'error', 'extension-inside', format('extension %I is in schema %I', e.extname,
-    n.nspname), format('ALTER EXTENSION %I SET SCHEMA public', e.extname)
+    n.nspname), format('CREATE SCHEMA extensions; ALTER EXTENSION %I SET SCHEMA extensions', e.extname)
 FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace WHERE n.oid IN {{ours}}
 UNION ALL SELECT 'error', 'lock-table', format('the lock table has no room for the %s relations of'
     ' the shards', n), 'raise max_locks_per_transaction, and restart, or move fewer shards at once'

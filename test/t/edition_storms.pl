@@ -143,6 +143,14 @@ $primary->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
 $primary->reload;
 $primary->poll_query_until('postgres', q{SELECT sync_state = 'sync' FROM pg_stat_replication})
   or die;
+# an unlogged sequence cannot be read there
+$primary->safe_psql('m', q{SET ROLE dba; SELECT instaid.create_shard('insta6', 6);
+	ALTER SEQUENCE insta6.table_id_seq SET UNLOGGED});
+$primary->wait_for_catchup($standby, 'replay');
+is($standby->safe_psql('m', q{SELECT string_agg(schema_name || COALESCE(last_id, 0), ' ')
+	FROM instaid.shards WHERE schema_name = 'insta6';
+	SELECT count(*) FROM instaid.audit() WHERE code = 'unlogged'}),
+	"insta60\n1", 'an unlogged sequence of a shard stops no view on a standby');
 is(SqlEdition::as_app($standby, 'm', 'SELECT insta5.next_id(); SELECT insta5.next_ids(2000)'),
 	'25006 25006', 'a standby makes no IDs');
 $rows =~ s/ROWS/500/;

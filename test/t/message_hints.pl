@@ -99,6 +99,10 @@ for my $case (
 		SELECT instaid.create_shard('here', 11);
 		SELECT instaid.restore_position('here.table_id_seq', NULL)},
 		'Dump the positions again, and see the warnings.' ],
+	[ 'a position of a sequence of another role', \@in_c, '', q{
+		SELECT instaid.restore_position('here.table_id_seq', 5, instaid.default_epoch(), 'here',
+			true, 'another')},
+		'If it is the same shard, repeat the call without the owner.' ],
 	[ 'a write to a table that instaid-move has stopped', \@in_both, '', q{
 		SELECT instaid.create_shard('moved', 13);
 		CREATE TABLE moved.t (id bigint);

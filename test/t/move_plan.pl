@@ -165,9 +165,23 @@ is(planned('--drain', 'a', '--', '--no-verify', '--on-switch', q{echo 'it'"'"'s'
 	ok((grep { $_ eq '--no-verify' } @args), 'options after -- are given to each move');
 }
 at('a', q{DROP SCHEMA "odd 'name""" CASCADE});
+# a name that would be a line or a pattern
+{
+	my @odd = ("b\ntouch sprung #", "a\n", 'eval;touch sprung;exit', 'user%');
+	my $id = 4000;
+	at('a', "SELECT instaid.create_shard(E'" . s/\n/\\n/gr . "', " . $id++ . ')') for @odd;
+	is(planned('--drain', 'a', '--', '--check-only'), 0, 'a plan with names of several lines');
+	unlike($out, qr/^(?!instaid-move )|user%/m, 'each line is a command, and none has a pattern');
+	is(() = $err =~ /^# shard ID \d+ of a stays: its name has a % or a line break$/mg, 3,
+		'shards of such names stay');
+	IPC::Run::run([ 'xargs', '-r', '-d', '\n', '-n', 1, 'sh', '-c' ],
+		'<', \$out =~ s/^instaid-move/true/mgr, '>', \my $shown, '2>&1');
+	ok(!-e 'sprung', 'a name of a shard is no command of the shell');
+	at('a', 'DROP SCHEMA "' . $_ . '" CASCADE') for @odd;
+}
 unlink $file;
-append_to_file($file, 'a ' . conninfo('a') . " password=SECRET\na host='reach' password = "
-	  . "'SEC\\'RET'\nb " . conninfo('b') . "\n");
+append_to_file($file, 'a ' . conninfo('a') . " sslpassword=SECRET password=SECRET\n"
+	  . "a host='reach' password = 'SEC\\'RET'\nb " . conninfo('b') . "\n");
 is(planned('--drain', 'a'), 0, 'a plan for servers with passwords');
 unlike($out . $err, qr/SEC/, 'a password is not printed');
 like($err, qr/^# the password of a is left out: put it into ~\/.pgpass$/m,
@@ -193,6 +207,26 @@ for ([ "a\n", qr/line 1 of .* has no connection/ ], [ "a x=1\n", qr/fewer than t
 }
 unlink $file;
 is(planned(), 2, 'a file of servers that does not exist');
+
+# What other roles have made
+servers('a', 'b');
+at('b', q{CREATE ROLE mallory; GRANT CREATE ON DATABASE b TO mallory; SET ROLE mallory;
+	CREATE PUBLICATION instaid_move_50; COMMENT ON PUBLICATION instaid_move_50 IS 'no json'});
+is(planned('--drain', 'a'), 0, 'a plan beside a publication whose comment is not of a move');
+at('b', 'DROP PUBLICATION instaid_move_50');
+$node{b}->safe_psql('postgres', 'CREATE DATABASE squat');
+$node{b}->safe_psql('squat', q{CREATE SCHEMA instaid AUTHORIZATION mallory; SET ROLE mallory;
+	CREATE FUNCTION instaid.trap() RETURNS name LANGUAGE plpgsql AS $$ BEGIN RAISE 'sprung'; END $$;
+	CREATE VIEW instaid.shards AS SELECT instaid.trap() AS schema_name, 1 AS shard_id;
+	GRANT USAGE ON SCHEMA instaid TO PUBLIC; GRANT SELECT ON instaid.shards TO PUBLIC});
+append_to_file($file, "squat\t" . $node{b}->connstr('squat') . "\n");
+is(planned(), 5, 'a plan refuses a schema instaid of another role');
+like($err, qr/schema instaid of squat belongs to mallory.*: give -- --trust mallory\n/,
+	'a plan names the role whose code it would run');
+unlike($err, qr/sprung/, 'a plan runs nothing of that role');
+is(planned('--', '--trust', 'mallory'), 3, 'a plan runs it for a role that is trusted');
+$node{b}->safe_psql('postgres', 'DROP DATABASE squat');
+
 servers('a', 'b');
 is(planned('user1', 'no%'), 5, 'a plan for shards that no server has');
 like($err, qr/no server has such a shard: no%\n/, 'shards that no server has are named');

@@ -1097,6 +1097,23 @@ is(left(), ' ', '--cancel of 21 shards leaves nothing');
 		'two databases of one server: the target has all rows, and nothing is left');
 }
 
+# A shard in schema public, which each new database has
+$db = 'public_shard';
+for my $node ($old, $new)
+{
+	$node->safe_psql('postgres', "CREATE DATABASE $db");
+	$node->safe_psql($db, 'CREATE EXTENSION instaid');
+}
+old(q{SELECT instaid.create_shard('public', 5);
+	CREATE TABLE public.t (id bigint PRIMARY KEY DEFAULT public.next_id(), n integer);
+	INSERT INTO public.t (n) SELECT generate_series(1, 100)});
+is(im('public'), 5, 'a shard in schema public, which the target has');
+new('DROP SCHEMA public');
+is(im('public'), 0, 'a shard in schema public, which the target has no more');
+is(new(q{SELECT has_schema_privilege('app', 'public', 'USAGE'), count(*) FROM public.t}), 't|100',
+	'a shard in schema public: other roles keep their right on it');
+ends('a shard in schema public');
+
 # Servers that reach each other in another way than the program
 fresh('reach');
 {

@@ -721,9 +721,10 @@ gained_nothing('the cure runs nothing of hers');
 my $planted = q{
 	CREATE SCHEMA IF NOT EXISTS instaid;
 	GRANT USAGE ON SCHEMA instaid, m TO PUBLIC;
-	CREATE FUNCTION instaid.restore_position(text, bigint, timestamptz, text, boolean)
+	CREATE FUNCTION instaid.restore_position(text, bigint, timestamptz, text, boolean, text)
 		RETURNS integer LANGUAGE sql AS 'SELECT m.attempt()';
-	CREATE FUNCTION instaid.restore_position(unknown, unknown, unknown, unknown, unknown)
+	CREATE FUNCTION instaid.restore_position(unknown, unknown, unknown, unknown, unknown,
+		unknown)
 		RETURNS integer LANGUAGE sql AS 'SELECT m.attempt()'};
 run_as('mallory', $db, q{
 	SELECT instaid.create_shard('m"; SELECT m.attempt(); \\\\ --', 120,
@@ -748,7 +749,7 @@ $node->safe_psql($db, q{
 $node->safe_psql($db, q{SELECT instaid.freeze_shard('m9')});
 my $positions = as_superuser($db, "SET search_path = planted, m, pg_catalog;
 	SELECT * FROM instaid.dump_positions()");
-like($positions, qr/touch planted.*m15\.table_id_seq.*'m9', 't'\);/s,
+like($positions, qr/touch planted.*m15\.table_id_seq.*'m9', 't', 'mallory'\);/s,
 	'dump_positions() by a superuser, also of a sequence of alice\'s in her shard');
 like($positions, qr/^WARNING: .*the position of sequence v\.invoices is left out$/m,
 	'dump_positions() by a superuser, also of a sequence of alice\'s in her shard, and says that'

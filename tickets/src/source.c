@@ -205,7 +205,7 @@ source_find(Oid ticket, Source *source)
 	source->sequence_hash = hash_bytes((unsigned char *) source->sequence,
 									   strlen(source->sequence)) | 1;
 	value = option_value(of_table, "step");
-	source->step = value ? atoi(value) : 1;
+	source->step = value ? pg_strtoint32(value) : 1;
 	source->last_of_type = sequence_type_max(get_atttype(ticket, 1));
 
 	source->server = server->servername;
