@@ -248,7 +248,8 @@ for my $node ($old, $new)
 }
 sql($old, $schema);
 IPC::Run::run([ 'instaid-move', '--from', $from->connstr($db), '--to', $to->connstr($db),
-		'--dump', '--check-only', 'insta5' ], '<', \undef, '>', \$out, '2>', \$err);
+		'--dump', '--check-only', '--trust', 'own', 'insta5' ], '<', \undef, '>', \$out, '2>',
+	\$err);
 is($? >> 8, 5, 'a superuser does not move a shard of the SQL edition');
 like($out, qr/^  ! schema insta5 belongs to own, .* SQL edition .*: connect as own to the source$/m,
 	'a superuser is told whom to be on the source');
