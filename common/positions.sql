@@ -57,8 +57,9 @@ FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_use
             RETURN NEXT format('SELECT instaid.restore_position(%L, NULL);', part.name);
         END IF;
         IF part.is_theirs AND (part.position > 0 OR part.frozen) THEN
-            RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L, %L, %L);', part.name,
-                               part.position, part.epoch, part.schema_name, part.frozen, part.role);
+            RETURN NEXT format('SELECT instaid.restore_position(%L, %L, %L, %L, %L, %L);',
+                               part.name, part.position, part.epoch, part.schema_name,
+                               part.frozen, part.role);
         END IF;
     END LOOP;
 END $$;

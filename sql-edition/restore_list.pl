@@ -70,7 +70,8 @@ for my $function (@statements)
 {
 	my ($home, $place, $sequence, $id, $epoch) = $function =~ /
 		\ACREATE\ FUNCTION\ ($name)\.next_ids\(count\ integer,\ sequence\ regclass
-		\ DEFAULT\ '($name)\.($name)'::regclass\)\ RETURNS\ SETOF\ [^']*
+		\ DEFAULT\ '($name)\.($name)'::regclass\)\ RETURNS\ SETOF\ [\w.]+
+		\s+LANGUAGE\ instaid\b[^'"]*
 		\s+AS\ (?:'|\$\w*\$)shard\ (\d{1,4}),\ epoch\ (-?\d+)(?:'|\$\w*\$)\z/x
 	  or next;
 	# a frozen shard has a MAXVALUE below the last tick

@@ -13,9 +13,15 @@ MIGRATIONS = pathlib.Path(__file__).parent / 'migrations'
 
 @contextlib.contextmanager
 def in_shard(connection, shard):
-    """A transaction in the shard, which the block gets as a cursor."""
+    """A transaction in the shard, which the block gets as a cursor.
+
+    Only that of a tenant: an ID of a request can name any schema, even one of another role.
+    """
     with connection, connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('search_path', %s, true)", [shard])
+        cursor.execute("SELECT set_config('search_path', %s, true) FROM public.tenants"
+                       " WHERE pg_catalog.concat('tenant', shard_id) = %s", [shard, shard])
+        if cursor.rowcount == 0:
+            raise LookupError(f'no tenant has the shard {shard}')
         yield cursor
 
 

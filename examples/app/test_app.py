@@ -39,6 +39,10 @@ class TestApp(unittest.TestCase):
         with self.assertRaises(psycopg2.errors.UndefinedTable):
             self.value("INSERT INTO users (name) VALUES ('nobody') RETURNING id")
 
+    def test_an_id_of_no_tenant_is_an_error(self):
+        with self.assertRaises(LookupError):
+            app.page_of_notes(self.connection, 5000 << 10)
+
     def test_pages_of_json_have_each_note_once(self):
         user = app.add_user(self.connection, self.acme, 'bob')
         ids = app.add_notes(self.connection, user, [f'note {n}' for n in range(45)])

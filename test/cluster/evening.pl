@@ -30,6 +30,7 @@ my $http = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1')->sockpor
 my $primary = Clients::server('primary', { allows_streaming => 1 }, q{timezone = 'UTC'});
 $primary->safe_psql('postgres', $_)
   for 'CREATE ROLE owner LOGIN', 'CREATE ROLE app LOGIN', 'CREATE ROLE batch',
+  'CREATE ROLE evil LOGIN',
   'CREATE DATABASE app OWNER owner';
 my $as_owner = $primary->connstr('app') . ' user=owner';
 my $product = '';
@@ -52,6 +53,38 @@ for my $n (1 .. 40)
 		GRANT INSERT ON shop$n.photos TO batch;};
 }
 $primary->safe_psql('app', $product =~ s/^\t+//mgr, connstr => $as_owner);
+
+# A role without rights on it plants what the owner must not run: its code leaves a mark in the
+# whole cluster.
+my $as_evil = $primary->connstr('app') . ' user=evil';
+$primary->safe_psql('app', 'GRANT CREATE ON DATABASE app TO evil');
+$primary->safe_psql('app', q{
+	CREATE SCHEMA ev; GRANT USAGE ON SCHEMA ev TO PUBLIC;
+	CREATE FUNCTION ev.trap() RETURNS bigint LANGUAGE plpgsql AS $$
+	BEGIN
+		IF current_user <> 'evil' THEN
+			EXECUTE format('ALTER ROLE %I SET application_name = evil', current_user);
+		END IF;
+		RETURN 1;
+	END $$;
+	-- what a restore runs
+	CREATE TABLE ev.t (n bigint CHECK (n = ev.trap())); INSERT INTO ev.t VALUES (1);
+	-- what search_path finds
+	CREATE SCHEMA owner; GRANT USAGE ON SCHEMA owner TO PUBLIC;
+	CREATE FUNCTION owner.format(text, text) RETURNS text LANGUAGE sql
+		AS 'SELECT pg_catalog.format($1, $2) FROM ev.trap()';
+	CREATE FUNCTION owner.format(text, name) RETURNS text LANGUAGE sql
+		AS 'SELECT pg_catalog.format($1, $2) FROM ev.trap()';
+	CREATE FUNCTION owner.format(text, regclass) RETURNS text LANGUAGE sql
+		AS 'SELECT pg_catalog.format($1, $2) FROM ev.trap()'}, connstr => $as_evil);
+# what looks like the product, since step 1, which counts functions
+my $lures = q{
+	CREATE SCHEMA shopx; GRANT USAGE ON SCHEMA shopx TO PUBLIC;
+	CREATE VIEW shopx.orders AS SELECT ev.trap() AS id; GRANT SELECT ON shopx.orders TO PUBLIC;
+	CREATE FUNCTION shopx.next_id() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
+	ALTER VIEW shopx.orders ALTER id SET DEFAULT shopx.next_id();
+	CREATE SEQUENCE shopx.orders_id_seq; GRANT ALL ON SEQUENCE shopx.orders_id_seq TO PUBLIC;
+	CREATE SCHEMA shopy; CREATE TABLE shopy.orders (id serial, n bigint DEFAULT shopx.next_id())};
 $primary->backup('backup');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'backup', has_streaming => 1);
@@ -116,7 +149,7 @@ sub run_block
 	$primary->wait_for_catchup($standby)
 	  if $text =~ s/-h standby\.example/'-h ' . $standby->host . ' -p ' . $standby->port/ge;
 	local %ENV = (%ENV, PGHOST => $primary->host, PGPORT => $primary->port, PGDATABASE => 'app',
-		PGUSER => 'owner');
+		PGUSER => 'owner', PGOPTIONS => slurp_file($page) =~ /^export PGOPTIONS='(.*)'/m);
 	my $output;
 	my $ok = $block->{language} eq 'sh'
 	  ? IPC::Run::run([ 'sh', '-ec', "cd $directory\n$text" ], '<', \undef, '>&', \$output,
@@ -148,8 +181,16 @@ my ($one, $all) = map { my $n = $_; grep { /^$n\./ } @sections } 5, 6;
 like(join("\n", @sections), qr/^\Q$one\E\n\Q$all\E$/m, 'the steps of the page');
 my ($first) = @{ $back{$all} };
 $first->{text} .= $back{$one}[0]{text} =~ s/^awk .*\n//r;
+my ($keep, $look) = map { my $n = $_; grep { /^$n\./ } @sections } 1, 4;
+my $evil;
 for my $section (@sections)
 {
+	if ($section eq $look)
+	{
+		$primary->safe_psql('app', $lures, connstr => $as_evil);
+		$evil = $primary->background_psql('app', extra_params => [ '-U', 'evil' ]);
+		$evil->query_safe('BEGIN; LOCK TABLE shopy.orders');
+	}
 	my @back = @{ $back{$section} // [] };
 	for my $again ('', @back ? ', again' : ())
 	{
@@ -158,6 +199,14 @@ for my $section (@sections)
 		run_block($_) for $again eq '' ? @back : ();
 		ok(more_rows(), "$section: clients insert after the way back") if $again eq '' && @back;
 	}
+	next if $section ne $keep;
+	# the copy for a trial, which a bullet makes
+	$primary->safe_psql('postgres', 'CREATE DATABASE app_trial OWNER owner');
+	run_block({ language => 'sh', line => "after $keep", text => s/\s+/ /gr })
+	  for slurp_file($page) =~ /`(pg_restore -[lL] [^`]*\.dump[^`]*)`/g;
+	is($primary->safe_psql('app_trial', q{
+		SELECT count(*) > 19, to_regclass('ev.t') FROM shop7.orders}),
+		't|', 'a copy for a trial has what the owner has');
 }
 
 # All in the other order
@@ -166,6 +215,9 @@ for my $section (reverse grep { $back{$_} } @sections)
 	run_block($_, ', again') for @{ $back{$section} };
 	ok(more_rows(), "$section, taken back at the end: clients insert");
 }
+$evil->quit;
+is($primary->safe_psql('app', 'SELECT setrole::regrole FROM pg_db_role_setting'), '',
+	'no code of another role ran');
 is($primary->safe_psql('app', q{SELECT count(*) FROM pg_proc AS p
 	JOIN pg_language AS l ON l.oid = p.prolang
 	WHERE lanname = 'instaid' OR pronamespace::regnamespace::text ~ 'instaid'}),

@@ -23,7 +23,7 @@ use Docs;
 	my ($printed, $errors);
 	IPC::Run::run([ 'sh', '-ec', $commands ], \$typed, \$printed, \$errors);
 	is($?, 0, 'the commands of the page');
-	like($errors, qr/^Ran 5 tests.*^OK$/ms, 'the commands of the page run the tests');
+	like($errors, qr/^Ran 6 tests.*^OK$/ms, 'the commands of the page run the tests');
 	like($printed, qr/"second".*"first".*'note'/s, 'the commands of the page, by hand');
 	diag("$printed\n$errors") unless Test::More->builder->is_passing;
 	system('make', '-s', 'server-stop');
@@ -39,6 +39,6 @@ $node->safe_psql('app', 'CREATE EXTENSION instaid');
 local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, PGUSER => 'app',
 	PGDATABASE => 'app', PYTHONDONTWRITEBYTECODE => 1);
 command_checks_all([ 'sh', '-c', 'cd examples/app && exec python3 -m unittest --verbose test_app' ],
-	0, [qr/^$/], [qr/^Ran 5 tests.*^OK$/ms], 'the tests of the application pass');
+	0, [qr/^$/], [qr/^Ran 6 tests.*^OK$/ms], 'the tests of the application pass');
 $node->stop;
 done_testing();

@@ -334,12 +334,15 @@ $node->safe_psql('m', q{
 	CREATE FUNCTION insta5.sql_edition_next_ids(integer, insta5.id_sequence) RETURNS bigint
 		LANGUAGE sql RETURN 1;
 	SELECT instaid.freeze_shard('insta5')});
-# What looks like a declaration in a function of another role is none, nor what looks like a
-# default in the name of a column.
+# What looks like a declaration in a function of another role, or is one in another language, is
+# none, nor what looks like a default in the name of a column.
 $node->safe_psql('m', q{
-	CREATE SCHEMA x AUTHORIZATION app; SET ROLE app;
+	CREATE SCHEMA x AUTHORIZATION app; SET ROLE app; CREATE SEQUENCE x.s;
 	CREATE TABLE x.t ("id bigint DEFAULT insta6.next_id('insta6.photos'::regclass)" integer,
 		id bigint);
+	SET check_function_bodies = off;
+	CREATE FUNCTION x.next_ids(count integer, sequence regclass DEFAULT 'x.s'::regclass)
+		RETURNS SETOF bigint LANGUAGE sql AS 'shard 6, epoch 1577836800000';
 	CREATE FUNCTION x.f() RETURNS text LANGUAGE sql AS $body$ SELECT $text$
 CREATE FUNCTION x.next_ids(count integer, sequence regclass DEFAULT 'x.s'::regclass)
 	RETURNS SETOF bigint

@@ -43,7 +43,7 @@ for my $way (0, 1)
 	$source->safe_psql('postgres', $shard);
 
 	# keys between the shard and another schema, and how the page finds them
-	my ($keys) = grep { $_->{server} eq 'source' } @before;
+	my ($keys, $others) = grep { $_->{server} eq 'source' } @before;
 	is($source->safe_psql('postgres', $keys->{text}), '', "$name: no key leaves the schema");
 	$source->safe_psql('postgres', q{
 		CREATE TABLE public.countries (id integer PRIMARY KEY);
@@ -58,6 +58,17 @@ b_in|comments|insta5.photos", "$name: the page finds the keys that leave the sch
 	$source->safe_psql('postgres', q{
 		ALTER TABLE insta5.photos DROP CONSTRAINT a_out;
 		DROP TABLE public.comments, public.countries});
+
+	# what others have in the schema
+	$source->safe_psql('postgres', q{
+		CREATE ROLE guest; CREATE ROLE owner;
+		CREATE DOMAIN insta5.dom AS text; ALTER DOMAIN insta5.dom OWNER TO guest;
+		CREATE VIEW insta5.seen AS SELECT 1; ALTER VIEW insta5.seen OWNER TO owner;
+		ALTER SCHEMA insta5 OWNER TO owner});
+	is($source->safe_psql('postgres', $others->{text}), 'guest|type insta5.dom',
+		"$name: the page finds what other roles have in the schema");
+	$source->safe_psql('postgres', 'DROP VIEW insta5.seen; DROP DOMAIN insta5.dom;
+		ALTER SCHEMA insta5 OWNER TO current_user');
 
 	my $clients = Clients->start($source, @statements);
 	sleep(0.5);
