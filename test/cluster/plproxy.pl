@@ -79,6 +79,14 @@ wait_for_ids();
 like($clients->stop, qr/^(.*(shard insta5 is frozen|permission denied for table photos)\n)+\z/,
 	'calls fail only while the shard is frozen');
 
+# an ID of a request can have the number of another role's schema
+$nodes{one}->safe_psql('postgres', q{
+	CREATE SCHEMA insta5000; GRANT USAGE ON SCHEMA insta5000 TO PUBLIC;
+	CREATE VIEW insta5000.photos AS SELECT 5000::bigint << 10 AS id, 'planted' AS caption;
+	GRANT SELECT ON insta5000.photos TO PUBLIC});
+is($nodes{router}->safe_psql('postgres', q{SET ROLE app;
+	SELECT get_caption(5000::bigint << 10) IS NULL}), 't', 'no other schema is read');
+
 is(scalar(grep { Clients::in_order($_) } @files[ 0 .. 3 ]), 4,
 	'the IDs of each client of the shard increase');
 

@@ -308,6 +308,16 @@ $query->(q{
 is($query->(q{SELECT string_agg(DISTINCT code, ' '), bool_and(cure <> '') FROM instaid.audit()}),
 	'ahead_of_clock copy|t', 'each finding shows its cure');
 
+# more than audit() folds into one row
+$query->(q{SELECT format('CREATE DOMAIN web.d%s AS instaid.id CHECK (VALUE::bigint > 0)', n)
+	FROM generate_series(1, 25) AS n \gexec});
+my $left = q{SELECT count(*) FROM instaid.audit(fold => false) WHERE code = 'upgrade_order'};
+is($query->($left), 25, 'domains that pg_upgrade would fail with');
+my ($cures) = map { $_->{text} =~ /^(SET .*\\gexec\n)/ms }
+  section_blocks('docs/backup.md', 'pg_upgrade');
+run($app, $cures, 'psql', '-Xq');
+is($query->($left), 0, 'domains that pg_upgrade would fail with: the cures change all of them');
+
 my ($back) = map { $_->{text} } section_blocks('docs/adopting.md',
 	'Rollback: the way back');
 $query->(q{SELECT instaid.create_shard('insta4', 4)});
