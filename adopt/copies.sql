@@ -267,6 +267,16 @@ CREATE FUNCTION instaid_adopt._replacing(function oid) RETURNS text
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function
 $$;
 
+-- The call of adopt_shard() with these arguments: what was passed is in it, too, so that the HINTs
+-- of one call after the other come to an end.
+CREATE FUNCTION instaid_adopt._adopting(schema_name text, shard_id integer, epoch timestamptz,
+                                        renumber boolean) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC'
+    RETURN concat(format('SELECT instaid_adopt.adopt_shard(%L', schema_name), ', ' || shard_id,
+                  ', epoch => ' || quote_literal(epoch),
+                  CASE WHEN renumber THEN ', renumber => true' END, ');');
+
 -- The times that a function's text has as 12 or 13 digits of milliseconds, 10 of seconds, or a
 -- date.
 CREATE FUNCTION instaid_adopt._text_epochs(function oid) RETURNS timestamptz[]
@@ -296,9 +306,11 @@ BEGIN
 END $$;
 
 -- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
--- the function's text, or the default one, if it gives the ID the clock's time.
-CREATE FUNCTION instaid_adopt._read_layout(function oid, id bigint, made_at timestamptz,
-                                                INOUT epoch timestamptz, OUT shard_id integer)
+-- the function's text, or the default one, if it gives the ID the clock's time.  HINTs repeat the
+-- number and renumber that are passed.
+CREATE FUNCTION instaid_adopt._read_layout(
+    function oid, id bigint, made_at timestamptz, INOUT epoch timestamptz,
+    number integer DEFAULT NULL, renumber boolean DEFAULT false, OUT shard_id integer)
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET standard_conforming_strings = on AS $$
 DECLARE
@@ -350,8 +362,8 @@ BEGIN
                              COALESCE(epoch::text, 'found in its text')),
             DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
                             ' %s.', id, seen),
-            HINT = format('If it is: SELECT instaid_adopt.adopt_shard(%L, epoch => %L); If not:'
-                          ' %s', (parse_ident(name, false))[1], seen,
+            HINT = format('If it is: %s If not: %s', instaid_adopt._adopting(
+                              (parse_ident(name, false))[1], number, seen, renumber),
                           instaid_adopt._replacing(function));
     END IF;
     epoch := COALESCE(epoch, layout.epoch);

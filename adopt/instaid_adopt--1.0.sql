@@ -353,6 +353,16 @@ CREATE FUNCTION instaid_adopt._replacing(function oid) RETURNS text
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function
 $$;
 
+-- The call of adopt_shard() with these arguments: what was passed is in it, too, so that the HINTs
+-- of one call after the other come to an end.
+CREATE FUNCTION instaid_adopt._adopting(schema_name text, shard_id integer, epoch timestamptz,
+                                        renumber boolean) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC'
+    RETURN concat(format('SELECT instaid_adopt.adopt_shard(%L', schema_name), ', ' || shard_id,
+                  ', epoch => ' || quote_literal(epoch),
+                  CASE WHEN renumber THEN ', renumber => true' END, ');');
+
 -- The times that a function's text has as 12 or 13 digits of milliseconds, 10 of seconds, or a
 -- date.
 CREATE FUNCTION instaid_adopt._text_epochs(function oid) RETURNS timestamptz[]
@@ -382,9 +392,11 @@ BEGIN
 END $$;
 
 -- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
--- the function's text, or the default one, if it gives the ID the clock's time.
-CREATE FUNCTION instaid_adopt._read_layout(function oid, id bigint, made_at timestamptz,
-                                                INOUT epoch timestamptz, OUT shard_id integer)
+-- the function's text, or the default one, if it gives the ID the clock's time.  HINTs repeat the
+-- number and renumber that are passed.
+CREATE FUNCTION instaid_adopt._read_layout(
+    function oid, id bigint, made_at timestamptz, INOUT epoch timestamptz,
+    number integer DEFAULT NULL, renumber boolean DEFAULT false, OUT shard_id integer)
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET standard_conforming_strings = on AS $$
 DECLARE
@@ -436,8 +448,8 @@ BEGIN
                              COALESCE(epoch::text, 'found in its text')),
             DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
                             ' %s.', id, seen),
-            HINT = format('If it is: SELECT instaid_adopt.adopt_shard(%L, epoch => %L); If not:'
-                          ' %s', (parse_ident(name, false))[1], seen,
+            HINT = format('If it is: %s If not: %s', instaid_adopt._adopting(
+                              (parse_ident(name, false))[1], number, seen, renumber),
                           instaid_adopt._replacing(function));
     END IF;
     epoch := COALESCE(epoch, layout.epoch);
@@ -799,7 +811,7 @@ BEGIN
         CONTINUE WHEN function = next_id
                       OR shard.sequence = ANY (instaid_adopt._sequences_of(function));
         seen := instaid_adopt._try_copy(function);
-        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, NULL);
+        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, epoch);
         IF (layout.shard_id, layout.epoch) <> (shard.shard_id, shard.epoch) THEN
             RAISE invalid_parameter_value USING
                 MESSAGE = format('%s stands beside the next_id() of a shard',
@@ -855,6 +867,7 @@ DECLARE
     next_id oid := instaid._find_function(schema_name, 'next_id', '');
     -- a next_id() that is no copy can call one of them
     functions CONSTANT oid[] := array_remove(next_id || array_remove(copies, next_id), NULL);
+    passed_epoch CONSTANT timestamptz := epoch;
     main record;
     columns jsonb;
     taken record;
@@ -953,7 +966,8 @@ BEGIN
 
     FOREACH function IN ARRAY functions LOOP
         seen := instaid_adopt._try_copy(function);
-        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, _adopt.epoch);
+        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, passed_epoch,
+                                             shard_id, renumber);
         IF layout.epoch <> first_epoch THEN
             RAISE invalid_parameter_value USING
                 MESSAGE = format('functions of schema %I have several epochs', schema_name),
@@ -999,31 +1013,32 @@ BEGIN
                                  FROM unnest(taken.shard_ids) AS s)),
                 HINT = CASE WHEN number_of_rows IS NULL
                             THEN 'Pass the shard ID of the clients to instaid_adopt.adopt_shard().'
-                            ELSE format('If the rows are right: SELECT'
-                                        ' instaid_adopt.adopt_shard(%L, %s);', schema_name,
-                                        number_of_rows) END;
+                            ELSE 'If the rows are right: ' || instaid_adopt._adopting(
+                                schema_name, number_of_rows, passed_epoch, renumber) END;
         END IF;
         named := COALESCE(number_of_rows, shard_id);
     END IF;
     others := NULLIF(concat_ws('; ', others, (
         SELECT 'the newest rows: ' || string_agg(DISTINCT s::text, ', ')
         FROM unnest(taken.shard_ids) AS s HAVING bool_or(s <> named))), '');
-    shard_id := COALESCE(shard_id, named);
     PERFORM instaid_adopt._check_clock(schema_name, epoch, taken.largest, taken.place);
     IF others IS NOT NULL AND NOT renumber THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I name several shards', schema_name),
             DETAIL = format('The first ID names shard %s. With other values of the sequence, or in'
                             ' the tables, IDs name others: %s.', named, others),
-            HINT = format('To give new IDs one number: SELECT instaid_adopt.adopt_shard(%L, %s,'
-                          ' renumber => true);', schema_name,
-                          instaid_adopt._free_or_other(COALESCE(number_of_rows, named)));
+            HINT = 'To give new IDs one number: ' || instaid_adopt._adopting(
+                schema_name, instaid_adopt._free_or_other(COALESCE(shard_id, number_of_rows,
+                                                                   named)),
+                passed_epoch, true);
     ELSIF named <> shard_id AND NOT renumber THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
                              named, shard_id),
-            HINT = format('Pass %s. To change the number, also pass renumber => true.', named);
+            HINT = format('Pass %s. To change the number: %s', named, instaid_adopt._adopting(
+                              schema_name, shard_id, passed_epoch, true));
     END IF;
+    shard_id := COALESCE(shard_id, named);
     IF taken.largest IS NOT NULL THEN
         RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), taken.largest USING
             DETAIL = format('It is the largest ID, in %s. Its time is %s.', taken.place,
@@ -1199,9 +1214,8 @@ EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
         END IF;
         -- only a shard ID that is taken has this SQLSTATE
         IF SQLSTATE = '42710' THEN
-            hint := format('To give it another number: SELECT instaid_adopt.adopt_shard(%L, %s,'
-                           ' renumber => true);', schema_name,
-                           instaid_adopt._free_or_other(NULL, shard_ids, number));
+            hint := 'To give it another number: ' || instaid_adopt._adopting(
+                schema_name, instaid_adopt._free_or_other(NULL, shard_ids, number), NULL, true);
         ELSIF SQLSTATE = '57014' THEN
             hint := 'The function says so: correct it, and try again.';
         END IF;
@@ -1456,9 +1470,10 @@ BEGIN
             RAISE null_value_not_allowed USING
                 MESSAGE = format('schema %I is not a shard yet', main.nspname),
                 DETAIL = format('%s does not tell the shard ID that it is to have.', copy),
-                HINT = format('Pass one that is free on all your servers: SELECT'
-                              ' instaid_adopt.replace_copy(%L, %s);', instaid._signature(copy),
-                              instaid._free_shard_id(true));
+                HINT = concat(format('Pass one that is free on all your servers: SELECT'
+                                     ' instaid_adopt.replace_copy(%L, %s', instaid._signature(copy),
+                                     instaid._free_shard_id(true)),
+                              ', ' || quote_literal(epoch), ');');
         END IF;
         -- the other copies of the schema need one that is not later than theirs
         known.epoch := LEAST(known.epoch, (

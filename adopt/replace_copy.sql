@@ -190,9 +190,10 @@ BEGIN
             RAISE null_value_not_allowed USING
                 MESSAGE = format('schema %I is not a shard yet', main.nspname),
                 DETAIL = format('%s does not tell the shard ID that it is to have.', copy),
-                HINT = format('Pass one that is free on all your servers: SELECT'
-                              ' instaid_adopt.replace_copy(%L, %s);', instaid._signature(copy),
-                              instaid._free_shard_id(true));
+                HINT = concat(format('Pass one that is free on all your servers: SELECT'
+                                     ' instaid_adopt.replace_copy(%L, %s', instaid._signature(copy),
+                                     instaid._free_shard_id(true)),
+                              ', ' || quote_literal(epoch), ');');
         END IF;
         -- the other copies of the schema need one that is not later than theirs
         known.epoch := LEAST(known.epoch, (

@@ -134,6 +134,79 @@ SELECT cure FROM instaid.audit() WHERE object LIKE 'issue9%' \gexec
 INSERT INTO issue9.t DEFAULT VALUES;
 SELECT instaid.extract_shard_id(max(id)) FROM issue9.t;
 
+-- HINTs keep what was passed, so that one who follows them gets somewhere: a statement, what it says,
+-- the statement of its HINT, and so on
+CREATE FUNCTION follow(statement text, choice text DEFAULT 'adopt_shard') RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE hint text;
+BEGIN
+    FOR i IN 1 .. 5 LOOP
+        RETURN NEXT statement;
+        EXIT WHEN statement IS NULL;
+        BEGIN
+            EXECUTE statement;
+            RETURN;
+        EXCEPTION WHEN OTHERS THEN
+            GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
+            RETURN NEXT '  ' || SQLERRM;
+        END;
+        statement := substring(hint FROM format('SELECT instaid_adopt\.%s[^;]*;', choice));
+    END LOOP;
+END $$;
+SET client_min_messages = warning;
+-- an epoch that is not in the text, and a sequence number that runs into the shard ID
+CREATE SCHEMA issue10;
+CREATE SEQUENCE issue10.table_id_seq;
+CREATE FUNCTION issue10.next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - x'16F5E66E800'::bigint) << 23
+        | (nextval('issue10.table_id_seq') % 8388608);
+END $$;
+SELECT follow($f$SELECT instaid_adopt.adopt_shard('issue10')$f$);
+-- and a number that is a session's, where the rows name one or several
+CREATE SCHEMA issue11;
+CREATE SEQUENCE issue11.table_id_seq;
+CREATE FUNCTION issue11.next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - x'16F5E66E800'::bigint) << 23
+        | (current_setting('issue11.shard')::integer << 10) | (nextval('issue11.table_id_seq') % 1024);
+END $$;
+CREATE TABLE issue11.t (id bigint PRIMARY KEY DEFAULT issue11.next_id());
+SET issue11.shard = 520;
+INSERT INTO issue11.t DEFAULT VALUES;
+BEGIN;
+SELECT follow($f$SELECT instaid_adopt.adopt_shard('issue11')$f$);
+ROLLBACK;
+SET issue11.shard = 521;
+INSERT INTO issue11.t DEFAULT VALUES;
+SELECT follow($f$SELECT instaid_adopt.adopt_shard('issue11', 522)$f$);
+-- and a number that is taken: the HINT of create_shard() names one that is free, and no call
+CREATE SCHEMA issue12;
+CREATE SEQUENCE issue12.table_id_seq;
+CREATE FUNCTION issue12.next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - x'16F5E66E800'::bigint) << 23
+        | (522 << 10) | (nextval('issue12.table_id_seq') % 1024);
+END $$;
+SELECT follow($f$SELECT instaid_adopt.adopt_shard('issue12')$f$);
+SELECT follow($f$SELECT instaid_adopt.adopt_shard('issue12', 523, '2020-01-01 00:00:00+00')$f$);
+-- a function beside it in the shard, which came later, whose text has no epoch
+CREATE SEQUENCE issue12.other_seq;
+CREATE FUNCTION issue12.other_id() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - x'16F5E66E800'::bigint) << 23
+        | (523 << 10) | (nextval('issue12.other_seq') % 1024);
+END $$;
+SELECT follow($f$SELECT instaid_adopt.adopt_shard('issue12')$f$);
+-- replace_copy() keeps the epoch, too
+CREATE SCHEMA issue13;
+CREATE SEQUENCE issue13.ticks;
+CREATE FUNCTION issue13.new_id() RETURNS bigint LANGUAGE sql AS $$
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint << 20 | nextval('issue13.ticks') % 1024 $$;
+SELECT follow($f$SELECT instaid_adopt.replace_copy('issue13.new_id()', epoch => '2010-01-01 UTC')$f$, 'replace_copy');
+SELECT schema_name, shard_id, epoch FROM instaid.shards WHERE schema_name ~ '^issue1.' ORDER BY schema_name;
+DROP SCHEMA issue10, issue11, issue12, issue13 CASCADE;
+RESET client_min_messages;
+
 SET client_min_messages = warning;
 DROP SCHEMA issue1 CASCADE;
 DROP SCHEMA issue2 CASCADE;
