@@ -418,6 +418,7 @@ BEGIN
                 HINT = 'Repeat the call.';
         END IF;
     END IF;
+    PERFORM instaid_adopt._check_sees_rows(table_name);
     EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, table_name) INTO highest;
     next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
                         instaid.min_id(clock_timestamp(), shard.epoch));

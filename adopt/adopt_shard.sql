@@ -31,6 +31,7 @@ BEGIN
                 HINT = 'Try again.';
         END IF;
         CONTINUE WHEN NOT part.has_ids;
+        PERFORM instaid_adopt._check_sees_rows(part.relid);
         EXECUTE format(
             -- An index gives them.  A value below a day after the epoch is no such ID.
             'SELECT ARRAY[max(r.id)] || array_agg(DISTINCT instaid.extract_shard_id(r.id)::bigint)'

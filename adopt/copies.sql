@@ -254,17 +254,37 @@ BEGIN
     END;
 END $$;
 
--- The statement that lets a copy return IDs of the shard of its schema, or of a new one: with the
--- number of its IDs, if its text has the published layout.
-CREATE FUNCTION instaid_adopt._replacing(function oid) RETURNS text
+-- Other copies of its schema and owner that can be called, and whose text has the published layout
+CREATE FUNCTION instaid_adopt._published_beside(function oid) RETURNS SETOF oid
     LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     AS $$
-    SELECT format('SELECT instaid_adopt.replace_copy(%L%s);', instaid._signature(function),
-                  CASE WHEN p.prosrc !~ '<<\s*23\M'
-                            AND NOT EXISTS (SELECT FROM instaid._find_shard(n.nspname))
+    SELECT o.oid
+    FROM pg_proc AS p JOIN instaid._copies('%', current_user) AS c ON c.schema = p.pronamespace
+         JOIN pg_proc AS o ON c.classid = 'pg_proc'::regclass AND o.oid = c.objid
+    WHERE p.oid = function AND o.oid <> p.oid AND o.proowner = p.proowner
+      AND o.pronargs = o.pronargdefaults AND o.prosrc ~ '<<\s*23\M' ORDER BY o.oid
+$$;
+
+-- The statement that lets a copy return IDs of the shard of its schema, or of a new one: with the
+-- number of its IDs, if its text has the published layout, and its IDs may have it.  Otherwise
+-- another copy that has it comes first, since the first one gives the shard its number.
+CREATE FUNCTION instaid_adopt._replacing(function oid, may_know_number boolean DEFAULT true)
+    RETURNS text
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    AS $$
+    SELECT format('%sSELECT instaid_adopt.replace_copy(%L%s);', b.command,
+                  instaid._signature(function), CASE WHEN r.needs_number AND b.command IS NULL
                        THEN format(', %s /* a number that is free on all your servers */',
                                    instaid._free_shard_id(true)) END)
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function
+    FROM (SELECT NOT (may_know_number AND p.prosrc ~ '<<\s*23\M')
+                 AND NOT EXISTS (SELECT FROM instaid._find_shard(n.nspname))
+          FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+          WHERE p.oid = function) AS r (needs_number)
+         LEFT JOIN LATERAL (
+        SELECT format('SELECT instaid_adopt.replace_copy(%L) /* first, since it keeps its number'
+                      ' */; ', instaid._signature(o))
+        FROM instaid_adopt._published_beside(function) AS o LIMIT 1) AS b (command)
+         ON r.needs_number
 $$;
 
 -- The call of adopt_shard() with these arguments: what was passed is in it, too, so that the HINTs
@@ -325,7 +345,8 @@ BEGIN
             DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
                                 ' The 34.8 years of its epoch are over, or its clock and its epoch'
                                 ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
-            HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(function);
+            HINT = 'To let it return IDs of a new shard: '
+                   || instaid_adopt._replacing(function, id IS NULL);
     END IF;
     -- the time of the ID, read in this layout or another one
     SELECT l.* INTO layout
@@ -348,7 +369,8 @@ BEGIN
                             ' has milliseconds, and 23 bits.', id, layout.epoch,
                             CASE layout.unit WHEN 1 THEN 'seconds' ELSE 'milliseconds' END,
                             layout.bits),
-            HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(function);
+            HINT = 'To let it return IDs of a new shard: '
+                   || instaid_adopt._replacing(function, false);
     END IF;
     seen := date_trunc('milliseconds', made_at) - (id >> 23) * interval '1 ms';
     IF epoch <> COALESCE(layout.epoch, CASE WHEN abs(extract(epoch FROM epoch - seen)) < 1
@@ -364,7 +386,7 @@ BEGIN
                             ' %s.', id, seen),
             HINT = format('If it is: %s If not: %s', instaid_adopt._adopting(
                               (parse_ident(name, false))[1], number, seen, renumber),
-                          instaid_adopt._replacing(function));
+                          instaid_adopt._replacing(function, false));
     END IF;
     epoch := COALESCE(epoch, layout.epoch);
     shard_id := instaid.extract_shard_id(id);

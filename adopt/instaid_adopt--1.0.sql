@@ -340,17 +340,37 @@ BEGIN
     END;
 END $$;
 
--- The statement that lets a copy return IDs of the shard of its schema, or of a new one: with the
--- number of its IDs, if its text has the published layout.
-CREATE FUNCTION instaid_adopt._replacing(function oid) RETURNS text
+-- Other copies of its schema and owner that can be called, and whose text has the published layout
+CREATE FUNCTION instaid_adopt._published_beside(function oid) RETURNS SETOF oid
     LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     AS $$
-    SELECT format('SELECT instaid_adopt.replace_copy(%L%s);', instaid._signature(function),
-                  CASE WHEN p.prosrc !~ '<<\s*23\M'
-                            AND NOT EXISTS (SELECT FROM instaid._find_shard(n.nspname))
+    SELECT o.oid
+    FROM pg_proc AS p JOIN instaid._copies('%', current_user) AS c ON c.schema = p.pronamespace
+         JOIN pg_proc AS o ON c.classid = 'pg_proc'::regclass AND o.oid = c.objid
+    WHERE p.oid = function AND o.oid <> p.oid AND o.proowner = p.proowner
+      AND o.pronargs = o.pronargdefaults AND o.prosrc ~ '<<\s*23\M' ORDER BY o.oid
+$$;
+
+-- The statement that lets a copy return IDs of the shard of its schema, or of a new one: with the
+-- number of its IDs, if its text has the published layout, and its IDs may have it.  Otherwise
+-- another copy that has it comes first, since the first one gives the shard its number.
+CREATE FUNCTION instaid_adopt._replacing(function oid, may_know_number boolean DEFAULT true)
+    RETURNS text
+    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    AS $$
+    SELECT format('%sSELECT instaid_adopt.replace_copy(%L%s);', b.command,
+                  instaid._signature(function), CASE WHEN r.needs_number AND b.command IS NULL
                        THEN format(', %s /* a number that is free on all your servers */',
                                    instaid._free_shard_id(true)) END)
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function
+    FROM (SELECT NOT (may_know_number AND p.prosrc ~ '<<\s*23\M')
+                 AND NOT EXISTS (SELECT FROM instaid._find_shard(n.nspname))
+          FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+          WHERE p.oid = function) AS r (needs_number)
+         LEFT JOIN LATERAL (
+        SELECT format('SELECT instaid_adopt.replace_copy(%L) /* first, since it keeps its number'
+                      ' */; ', instaid._signature(o))
+        FROM instaid_adopt._published_beside(function) AS o LIMIT 1) AS b (command)
+         ON r.needs_number
 $$;
 
 -- The call of adopt_shard() with these arguments: what was passed is in it, too, so that the HINTs
@@ -411,7 +431,8 @@ BEGIN
             DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
                                 ' The 34.8 years of its epoch are over, or its clock and its epoch'
                                 ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
-            HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(function);
+            HINT = 'To let it return IDs of a new shard: '
+                   || instaid_adopt._replacing(function, id IS NULL);
     END IF;
     -- the time of the ID, read in this layout or another one
     SELECT l.* INTO layout
@@ -434,7 +455,8 @@ BEGIN
                             ' has milliseconds, and 23 bits.', id, layout.epoch,
                             CASE layout.unit WHEN 1 THEN 'seconds' ELSE 'milliseconds' END,
                             layout.bits),
-            HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(function);
+            HINT = 'To let it return IDs of a new shard: '
+                   || instaid_adopt._replacing(function, false);
     END IF;
     seen := date_trunc('milliseconds', made_at) - (id >> 23) * interval '1 ms';
     IF epoch <> COALESCE(layout.epoch, CASE WHEN abs(extract(epoch FROM epoch - seen)) < 1
@@ -450,7 +472,7 @@ BEGIN
                             ' %s.', id, seen),
             HINT = format('If it is: %s If not: %s', instaid_adopt._adopting(
                               (parse_ident(name, false))[1], number, seen, renumber),
-                          instaid_adopt._replacing(function));
+                          instaid_adopt._replacing(function, false));
     END IF;
     epoch := COALESCE(epoch, layout.epoch);
     shard_id := instaid.extract_shard_id(id);
@@ -604,6 +626,19 @@ BEGIN
     WHERE c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't');
 END $$;
 
+-- Refuse a table whose policies hide rows from the caller, too, who owns it.
+CREATE FUNCTION instaid_adopt._check_sees_rows(table_name regclass) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF row_security_active(table_name) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('policies of table %s can hide rows from its owner', table_name),
+            DETAIL = 'It has FORCE ROW LEVEL SECURITY. The largest ID must be found.',
+            HINT = format('Before: ALTER TABLE %1$s NO FORCE ROW LEVEL SECURITY; Afterwards: ALTER'
+                          ' TABLE %1$s FORCE ROW LEVEL SECURITY;', table_name);
+    END IF;
+END $$;
+
 -- The largest ID, and the shard IDs of the newest rows, in columns that triggers fill; if there
 -- are none, in those that clients fill, which can hold other numbers, too: only if the rows of a
 -- column name one shard.  Without an epoch, whatever the time of the IDs is.
@@ -681,6 +716,7 @@ BEGIN
                 HINT = 'Try again.';
         END IF;
         CONTINUE WHEN NOT part.has_ids;
+        PERFORM instaid_adopt._check_sees_rows(part.relid);
         EXECUTE format(
             -- An index gives them.  A value below a day after the epoch is no such ID.
             'SELECT ARRAY[max(r.id)] || array_agg(DISTINCT instaid.extract_shard_id(r.id)::bigint)'
@@ -1361,6 +1397,7 @@ DECLARE
     taken record;
     rows record;
     known record;
+    beside record;
     used CONSTANT oid[] := instaid_adopt._used_sequences();
     sequences oid[];  -- those of the copy
     largest bigint;
@@ -1470,18 +1507,35 @@ BEGIN
             RAISE null_value_not_allowed USING
                 MESSAGE = format('schema %I is not a shard yet', main.nspname),
                 DETAIL = format('%s does not tell the shard ID that it is to have.', copy),
-                HINT = concat(format('Pass one that is free on all your servers: SELECT'
-                                     ' instaid_adopt.replace_copy(%L, %s', instaid._signature(copy),
-                                     instaid._free_shard_id(true)),
-                              ', ' || quote_literal(epoch), ');');
+                HINT = format('Pass one that is free on all your servers: SELECT'
+                              ' instaid_adopt.replace_copy(%L, %s%s);', instaid._signature(copy),
+                              instaid._free_shard_id(true), ', ' || quote_literal(epoch));
+        END IF;
+        SELECT o AS oid INTO beside FROM instaid_adopt._published_beside(copy) AS o
+        WHERE known.shard_id IS NULL LIMIT 1;
+        IF FOUND THEN
+            RAISE WARNING 'new IDs of % will not keep their number', instaid._signature(beside.oid)
+                USING DETAIL = format('Their schema becomes shard %s, which was passed for %s.',
+                                      shard_id, copy),
+                HINT = 'If they should keep it, roll back, and call this first: '
+                       || instaid_adopt._replacing(beside.oid);
         END IF;
         -- the other copies of the schema need one that is not later than theirs
-        known.epoch := LEAST(known.epoch, (
-            SELECT min(e)
-            FROM instaid._copies('%', current_user) AS c JOIN pg_proc AS p ON p.oid = c.objid
-                 CROSS JOIN LATERAL unnest(instaid_adopt._text_epochs(p.oid)) AS e
-            WHERE c.classid = 'pg_proc'::regclass AND c.schema = main.schema
-              AND p.proowner = main.owner AND e BETWEEN '1990-01-01 UTC' AND known.epoch));
+        SELECT instaid._signature(p.oid) AS name, e AS epoch INTO beside
+        FROM instaid._copies('%', current_user) AS c JOIN pg_proc AS p ON p.oid = c.objid
+             CROSS JOIN LATERAL unnest(instaid_adopt._text_epochs(p.oid)) AS e
+        WHERE c.classid = 'pg_proc'::regclass AND c.schema = main.schema AND p.oid <> copy
+          AND p.proowner = main.owner AND e >= '1990-01-01 UTC' AND e < known.epoch
+        ORDER BY e LIMIT 1;
+        IF FOUND AND epoch IS NULL THEN
+            RAISE WARNING 'new IDs of % do not keep their epoch', copy USING
+                DETAIL = format('It was %s. They have %s, which is in the text of %s, so that it'
+                                ' can be replaced, too.', known.epoch, beside.epoch, beside.name),
+                HINT = format('If they should keep it, roll back, and pass it: SELECT'
+                              ' instaid_adopt.replace_copy(%L, %s, %L);', instaid._signature(copy),
+                              COALESCE(shard_id, known.shard_id), known.epoch);
+            known.epoch := beside.epoch;
+        END IF;
         PERFORM instaid_adopt._create_shard_beside(
             copy, COALESCE(shard_id, known.shard_id), COALESCE(epoch, known.epoch), largest);
         SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
@@ -1964,6 +2018,7 @@ BEGIN
                 HINT = 'Repeat the call.';
         END IF;
     END IF;
+    PERFORM instaid_adopt._check_sees_rows(table_name);
     EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, table_name) INTO highest;
     next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
                         instaid.min_id(clock_timestamp(), shard.epoch));

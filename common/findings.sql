@@ -56,12 +56,21 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                             ' first, and give them another one with adopt_column().', c.object)
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
                      OR c.is_shard
-                THEN format('%sSELECT instaid_adopt.replace_copy(%L%s); -- If nothing calls it,'
+                -- it keeps the number of IDs in the published layout
+                THEN format('%sSELECT instaid_adopt.replace_copy(%L%s); -- %sIf nothing calls it,'
                             ' drop it instead.', c.before, c.object,
-                            -- it keeps the number of IDs in the published layout
                             CASE WHEN NOT c.is_shard AND p.prosrc !~ $re$<<\s*23\M$re$
                                  THEN format(', %s /* a number that is free on all your'
-                                             ' servers */', c.free) END)
+                                             ' servers */', c.free) END,
+                            CASE WHEN c.is_shard THEN ''
+                                 WHEN p.prosrc ~ $re$<<\s*23\M$re$
+                                 THEN 'If its rows do not name one number, pass the one of the'
+                                      ' error''s HINT. '
+                                 -- the first one gives the shard its number
+                                 WHEN bool_or(p.prosrc ~ $re$<<\s*23\M$re$)
+                                      OVER (PARTITION BY c.schema)
+                                 THEN 'After the other copies of the schema, which then keep'
+                                      ' their number. ' END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
                 THEN format('%sALTER FUNCTION %s RENAME TO old_next_id; SELECT'
                             ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.', c.before,

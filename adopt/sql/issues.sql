@@ -205,6 +205,80 @@ CREATE FUNCTION issue13.new_id() RETURNS bigint LANGUAGE sql AS $$
 SELECT follow($f$SELECT instaid_adopt.replace_copy('issue13.new_id()', epoch => '2010-01-01 UTC')$f$, 'replace_copy');
 SELECT schema_name, shard_id, epoch FROM instaid.shards WHERE schema_name ~ '^issue1.' ORDER BY schema_name;
 DROP SCHEMA issue10, issue11, issue12, issue13 CASCADE;
+
+-- where the number is not known, the first statement of the HINT is enough: IDs below 0, and another
+-- layout with the published shift
+CREATE SCHEMA issue14;
+CREATE SEQUENCE issue14.table_id_seq;
+CREATE FUNCTION issue14.next_id() RETURNS bigint LANGUAGE sql AS $$
+    SELECT (((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23) | (21 << 10)
+        | (nextval('issue14.table_id_seq') % 1024) | (1::bigint << 63) $$;
+SELECT regexp_replace(try($$SELECT instaid_adopt.adopt_shard('issue14')$$), 'returned -\d+', 'returned ...');
+SELECT follow($f$SELECT instaid_adopt.adopt_shard('issue14')$f$, 'replace_copy');
+CREATE SCHEMA issue15;
+CREATE SEQUENCE issue15.table_id_seq;
+CREATE FUNCTION issue15.next_id() RETURNS bigint LANGUAGE sql AS $$
+    SELECT (((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) / 2 << 23) | (21 << 10)
+        | (nextval('issue15.table_id_seq') % 1024) $$;
+SELECT follow($f$SELECT instaid_adopt.adopt_shard('issue15')$f$, 'replace_copy');
+-- a copy in the published layout beside another one gives the shard its number, and its epoch unless
+-- the text of the other one has an earlier one, which a WARNING says
+CREATE SCHEMA issue16;
+CREATE SEQUENCE issue16.a_seq;
+CREATE SEQUENCE issue16.b_seq;
+CREATE FUNCTION issue16.a() RETURNS bigint LANGUAGE sql AS $$
+    SELECT (((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 22) | (99 << 12)
+        | (nextval('issue16.a_seq') % 4096) $$;
+CREATE FUNCTION issue16.b() RETURNS bigint LANGUAGE sql AS $$
+    SELECT (((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1467327600000) << 23) | (531 << 10)
+        | (nextval('issue16.b_seq') % 1024) $$;
+SELECT regexp_replace(try($$SELECT instaid_adopt.adopt_shard('issue16')$$), 'returned \d+', 'returned ...');
+BEGIN;
+SELECT instaid_adopt.replace_copy('issue16.a()', 532);
+ROLLBACK;
+-- a cure of audit() says it, too
+CREATE FUNCTION issue16.c(n integer) RETURNS bigint LANGUAGE sql AS $$
+    SELECT (((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 22) | (n << 12)
+        | (nextval('issue16.a_seq') % 4096) $$;
+SELECT object, cure FROM instaid.audit() WHERE object ~ '^issue16' ORDER BY object;
+DROP FUNCTION issue16.c(integer);
+BEGIN;
+SELECT instaid_adopt.replace_copy('issue16.b()', 531, '2016-06-30 23:00:00+00');
+SELECT shard_id, epoch FROM instaid.shards WHERE schema_name = 'issue16';
+ROLLBACK;
+SELECT instaid_adopt.replace_copy('issue16.b()'); SELECT instaid_adopt.replace_copy('issue16.a()');
+SELECT shard_id, epoch FROM instaid.shards WHERE schema_name = 'issue16';
+SELECT instaid.extract_shard_id(issue16.a()) AS a, instaid.extract_shard_id(issue16.b()) AS b;
+DROP SCHEMA issue14, issue15, issue16 CASCADE;
+RESET client_min_messages;
+
+-- row level security that also hides rows from the owner: the HINT has the statements
+CREATE ROLE regress_forced;
+SET client_min_messages = warning;
+SELECT instaid.create_shard('issue17', 540);
+CALL publish('issue18', 541);
+ALTER SCHEMA issue17 OWNER TO regress_forced;
+ALTER SCHEMA issue18 OWNER TO regress_forced;
+ALTER FUNCTION issue18.next_id() OWNER TO regress_forced;
+ALTER SEQUENCE issue18.table_id_seq OWNER TO regress_forced;
+SET ROLE regress_forced;
+CREATE TABLE issue17."T" (id bigserial PRIMARY KEY);
+CREATE TABLE issue18."T" (id bigint PRIMARY KEY DEFAULT issue18.next_id());
+INSERT INTO issue18."T" DEFAULT VALUES;
+ALTER TABLE issue17."T" ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE issue18."T" ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+SELECT try($$SELECT instaid_adopt.adopt_shard('issue18')$$, $$SELECT instaid_adopt.adopt_column('issue17."T"', 'id')$$);
+ALTER TABLE issue18."T" NO FORCE ROW LEVEL SECURITY;
+SELECT instaid_adopt.adopt_shard('issue18');
+ALTER TABLE issue18."T" FORCE ROW LEVEL SECURITY;
+-- a role that sees all rows needs no change
+RESET ROLE;
+ALTER ROLE regress_forced BYPASSRLS;
+SET ROLE regress_forced;
+SELECT count(*) FROM instaid_adopt.adopt_column('issue17."T"', 'id');
+RESET ROLE;
+DROP SCHEMA issue17, issue18 CASCADE;
+DROP ROLE regress_forced;
 RESET client_min_messages;
 
 SET client_min_messages = warning;
