@@ -343,8 +343,9 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('%s returns %s', name, COALESCE('IDs below 0', 'null')),
             DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
-                                ' The 34.8 years of its epoch are over, or its clock and its epoch'
-                                ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
+                                ' The 34.8 years of its epoch are over, its clock and its epoch'
+                                ' have different units, or parentheses around its shifts are'
+                                ' missing.' ELSE '' END, COALESCE(id::text, 'null')),
             HINT = 'To let it return IDs of a new shard: '
                    || instaid_adopt._replacing(function, id IS NULL);
     END IF;

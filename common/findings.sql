@@ -45,8 +45,9 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                      OR p.proname = 'next_id' AND p.pronargs > p.pronargdefaults
                         AND p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype,
                                                  'regclass'::regtype)
-                THEN '-- Write it anew, under another name if it is next_id(), so that it calls'
-                     ' next_id() of a shard, whose IDs do not contain its arguments.'
+                THEN concat('-- Write it anew, under another name if it is next_id(), so that it'
+                            ' calls next_id() of a shard', CASE WHEN p.pronargs > 0
+                            THEN ', whose IDs do not contain its arguments' END, '.')
                 -- beside next_id() of the SQL edition, which has an argument with a default
                 WHEN c.is_shard AND p.proname = 'next_id' AND p.pronargs = 0 AND EXISTS (
                          SELECT FROM pg_proc AS o
@@ -252,7 +253,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
            concat(format('its default uses the shard in schema %I', n.nspname),
                   '; CHECK ' || k.names || ' reads the shard ID and can refuse another'),
            concat(instaid._as_role(i.owner), k.drops,
-                  format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);', i.table_name,
+                  format('SELECT * FROM instaid_adopt.adopt_column(%L, %L); -- New IDs then have'
+                         ' the number of this schema''s shard.', i.table_name,
                          (parse_ident(i.column_name))[1]))
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker

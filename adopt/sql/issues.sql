@@ -252,6 +252,56 @@ SELECT instaid.extract_shard_id(issue16.a()) AS a, instaid.extract_shard_id(issu
 DROP SCHEMA issue14, issue15, issue16 CASCADE;
 RESET client_min_messages;
 
+-- a domain is another type: no cure speaks of arguments that a function does not have
+CREATE DOMAIN big AS bigint;
+CREATE SCHEMA issue20;
+CREATE SEQUENCE issue20.table_id_seq;
+CREATE FUNCTION issue20.a() RETURNS big LANGUAGE sql AS $$
+    SELECT (((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23) | (21 << 10)
+        | (nextval('issue20.table_id_seq') % 1024) $$;
+CREATE FUNCTION issue20.b(n integer) RETURNS big LANGUAGE sql AS $$
+    SELECT (((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23) | (n << 10)
+        | (nextval('issue20.table_id_seq') % 1024) $$;
+SELECT object, cure FROM instaid.audit() WHERE object ~ '^issue20' ORDER BY object;
+-- the cure
+SET client_min_messages = warning;
+SELECT instaid.create_shard('issue20', 543, sequence_name => 'ids');
+CREATE OR REPLACE FUNCTION issue20.a() RETURNS big LANGUAGE sql VOLATILE AS 'SELECT issue20.next_id()';
+SELECT instaid.extract_shard_id(issue20.a());
+DROP SCHEMA issue20 CASCADE;
+DROP DOMAIN big;
+RESET client_min_messages;
+
+-- a column is widened: a session that has run a trigger with it must reconnect, and is told
+SET client_min_messages = warning;
+SELECT instaid.create_shard('issue19', 542);
+RESET client_min_messages;
+CREATE TABLE issue19.customers (id serial PRIMARY KEY);
+CREATE TABLE issue19.payments (customer_id integer NOT NULL REFERENCES issue19.customers);
+CREATE FUNCTION issue19.note(customer bigint) RETURNS void LANGUAGE plpgsql AS 'BEGIN PERFORM customer; END';
+CREATE FUNCTION issue19.note_it() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM issue19.note(NEW.customer_id); RETURN NULL; END';
+CREATE TRIGGER note_it AFTER INSERT ON issue19.payments FOR EACH ROW EXECUTE FUNCTION issue19.note_it();
+INSERT INTO issue19.customers DEFAULT VALUES;
+INSERT INTO issue19.payments VALUES (1);
+SELECT count(*) FROM instaid_adopt.adopt_column('issue19.customers', 'id');
+SELECT regexp_replace(try('INSERT INTO issue19.payments VALUES (1)'), 'parameter \d+', 'parameter ...');
+\c -
+SET timezone = 'UTC';
+SET datestyle = 'ISO';
+INSERT INTO issue19.payments VALUES (1);
+-- a column whose foreign keys are those of partitions does not stay as it is
+CREATE TABLE issue19.boxes (id serial PRIMARY KEY);
+CREATE TABLE issue19.moves (box_id integer, part integer) PARTITION BY LIST (part);
+CREATE TABLE issue19.moves1 PARTITION OF issue19.moves FOR VALUES IN (1);
+ALTER TABLE issue19.moves1 ADD FOREIGN KEY (box_id) REFERENCES issue19.boxes;
+CREATE TABLE issue19.lists (box_id integer);
+SELECT statement FROM instaid_adopt.adopt_column('issue19.boxes', 'id') AS statement;
+SELECT attrelid::regclass, atttypid::regtype FROM pg_attribute
+WHERE attname = 'box_id' AND attrelid::regclass::text ~ '^issue19' ORDER BY 1;
+SET client_min_messages = warning;
+DROP SCHEMA issue19 CASCADE;
+RESET client_min_messages;
+
 -- row level security that also hides rows from the owner: the HINT has the statements
 CREATE ROLE regress_forced;
 SET client_min_messages = warning;
