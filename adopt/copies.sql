@@ -259,7 +259,9 @@ CREATE FUNCTION instaid_adopt._published_beside(function oid) RETURNS SETOF oid
     LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     AS $$
     SELECT o.oid
-    FROM pg_proc AS p JOIN instaid._copies('%', current_user) AS c ON c.schema = p.pronamespace
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+         CROSS JOIN LATERAL instaid._copies(
+             regexp_replace(n.nspname, '([\\%_])', '\\\1', 'g'), current_user) AS c
          JOIN pg_proc AS o ON c.classid = 'pg_proc'::regclass AND o.oid = c.objid
     WHERE p.oid = function AND o.oid <> p.oid AND o.proowner = p.proowner
       AND o.pronargs = o.pronargdefaults AND o.prosrc ~ '<<\s*23\M' ORDER BY o.oid
