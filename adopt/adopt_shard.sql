@@ -1,5 +1,18 @@
 ---- Adopting ----
 
+-- Refuse a table whose policies hide rows from the caller, too, who owns it.
+CREATE FUNCTION instaid_adopt._check_sees_rows(table_name regclass) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF row_security_active(table_name) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('policies of table %s can hide rows from its owner', table_name),
+            DETAIL = 'It has FORCE ROW LEVEL SECURITY. The largest ID must be found.',
+            HINT = format('Before: ALTER TABLE %1$s NO FORCE ROW LEVEL SECURITY; Afterwards: ALTER'
+                          ' TABLE %1$s FORCE ROW LEVEL SECURITY;', table_name);
+    END IF;
+END $$;
+
 -- Lock the tables of these columns whose defaults make IDs, and find the largest ID in them, and
 -- the shard IDs of the newest rows.  Any role can write such a default: only tables of the caller
 -- are read.

@@ -343,7 +343,8 @@ DECLARE
 BEGIN
     IF id IS NULL OR id < 0 THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('%s returns %s', name, COALESCE('IDs below 0', 'null')),
+            MESSAGE = format(CASE WHEN id < 0 THEN '%s returns IDs below 0'
+                                  ELSE '%s returns null in place of IDs' END, name),
             DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
                                 ' The 34.8 years of its epoch are over, its clock and its epoch'
                                 ' have different units, or parentheses around its shifts are'

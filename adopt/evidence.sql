@@ -146,19 +146,6 @@ BEGIN
     WHERE c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't');
 END $$;
 
--- Refuse a table whose policies hide rows from the caller, too, who owns it.
-CREATE FUNCTION instaid_adopt._check_sees_rows(table_name regclass) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF row_security_active(table_name) THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('policies of table %s can hide rows from its owner', table_name),
-            DETAIL = 'It has FORCE ROW LEVEL SECURITY. The largest ID must be found.',
-            HINT = format('Before: ALTER TABLE %1$s NO FORCE ROW LEVEL SECURITY; Afterwards: ALTER'
-                          ' TABLE %1$s FORCE ROW LEVEL SECURITY;', table_name);
-    END IF;
-END $$;
-
 -- The largest ID, and the shard IDs of the newest rows, in columns that triggers fill; if there
 -- are none, in those that clients fill, which can hold other numbers, too: only if the rows of a
 -- column name one shard.  Without an epoch, whatever the time of the IDs is.

@@ -429,7 +429,8 @@ DECLARE
 BEGIN
     IF id IS NULL OR id < 0 THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('%s returns %s', name, COALESCE('IDs below 0', 'null')),
+            MESSAGE = format(CASE WHEN id < 0 THEN '%s returns IDs below 0'
+                                  ELSE '%s returns null in place of IDs' END, name),
             DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
                                 ' The 34.8 years of its epoch are over, its clock and its epoch'
                                 ' have different units, or parentheses around its shifts are'
@@ -629,19 +630,6 @@ BEGIN
     WHERE c.relkind IN ('r', 'p', 'v') AND c.relpersistence <> 't');
 END $$;
 
--- Refuse a table whose policies hide rows from the caller, too, who owns it.
-CREATE FUNCTION instaid_adopt._check_sees_rows(table_name regclass) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF row_security_active(table_name) THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('policies of table %s can hide rows from its owner', table_name),
-            DETAIL = 'It has FORCE ROW LEVEL SECURITY. The largest ID must be found.',
-            HINT = format('Before: ALTER TABLE %1$s NO FORCE ROW LEVEL SECURITY; Afterwards: ALTER'
-                          ' TABLE %1$s FORCE ROW LEVEL SECURITY;', table_name);
-    END IF;
-END $$;
-
 -- The largest ID, and the shard IDs of the newest rows, in columns that triggers fill; if there
 -- are none, in those that clients fill, which can hold other numbers, too: only if the rows of a
 -- column name one shard.  Without an epoch, whatever the time of the IDs is.
@@ -687,6 +675,19 @@ CREATE FUNCTION instaid_adopt._number_of_rows(shard_ids integer[]) RETURNS integ
     RETURN (SELECT min(s) FROM unnest(shard_ids) AS s HAVING min(s) = max(s));
 
 ---- Adopting ----
+
+-- Refuse a table whose policies hide rows from the caller, too, who owns it.
+CREATE FUNCTION instaid_adopt._check_sees_rows(table_name regclass) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF row_security_active(table_name) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('policies of table %s can hide rows from its owner', table_name),
+            DETAIL = 'It has FORCE ROW LEVEL SECURITY. The largest ID must be found.',
+            HINT = format('Before: ALTER TABLE %1$s NO FORCE ROW LEVEL SECURITY; Afterwards: ALTER'
+                          ' TABLE %1$s FORCE ROW LEVEL SECURITY;', table_name);
+    END IF;
+END $$;
 
 -- Lock the tables of these columns whose defaults make IDs, and find the largest ID in them, and
 -- the shard IDs of the newest rows.  Any role can write such a default: only tables of the caller

@@ -250,6 +250,16 @@ SELECT instaid_adopt.replace_copy('issue16.b()'); SELECT instaid_adopt.replace_c
 SELECT shard_id, epoch FROM instaid.shards WHERE schema_name = 'issue16';
 SELECT instaid.extract_shard_id(issue16.a()) AS a, instaid.extract_shard_id(issue16.b()) AS b;
 DROP SCHEMA issue14, issue15, issue16 CASCADE;
+-- null is not below 0
+CREATE SCHEMA issue21;
+CREATE SEQUENCE issue21.table_id_seq;
+CREATE FUNCTION issue21.next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM nextval('issue21.table_id_seq');
+    RETURN NULL;
+END $$;
+SELECT try($$SELECT instaid_adopt.adopt_shard('issue21')$$);
+DROP SCHEMA issue21 CASCADE;
 RESET client_min_messages;
 
 -- a domain is another type: no cure speaks of arguments that a function does not have
