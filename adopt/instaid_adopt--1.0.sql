@@ -340,17 +340,18 @@ BEGIN
     END;
 END $$;
 
--- Other copies of its schema and owner that can be called, and whose text has the published layout
+-- Other functions of its schema and owner that can be called, and whose text has the published
+-- layout.  _copies() would read all functions of the caller for each schema that is refused.
 CREATE FUNCTION instaid_adopt._published_beside(function oid) RETURNS SETOF oid
-    LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     AS $$
     SELECT o.oid
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-         CROSS JOIN LATERAL instaid._copies(
-             regexp_replace(n.nspname, '([\\%_])', '\\\1', 'g'), current_user) AS c
-         JOIN pg_proc AS o ON c.classid = 'pg_proc'::regclass AND o.oid = c.objid
-    WHERE p.oid = function AND o.oid <> p.oid AND o.proowner = p.proowner
-      AND o.pronargs = o.pronargdefaults AND o.prosrc ~ '<<\s*23\M' ORDER BY o.oid
+    FROM pg_proc AS p JOIN pg_proc AS o ON o.pronamespace = p.pronamespace
+                                       AND o.proowner = p.proowner AND o.oid <> p.oid
+    WHERE p.oid = function AND o.prokind = 'f' AND NOT o.proretset
+      AND o.prorettype IN ('bigint'::regtype, 'text'::regtype, 'varchar'::regtype)
+      AND o.pronargs = o.pronargdefaults AND o.prosrc ~ '<<\s*23\M' AND o.prosrc ~* 'nextval'
+    ORDER BY o.oid
 $$;
 
 -- The statement that lets a copy return IDs of the shard of its schema, or of a new one: with the
