@@ -341,18 +341,20 @@ BEGIN
 END $$;
 
 -- Other functions of its schema and owner that can be called, and whose text has the published
--- layout.  _copies() would read all functions of the caller for each schema that is refused.
+-- layout.  _copies() would read all functions of the caller for each schema that is refused, and
+-- SQL would plan this anew.
 CREATE FUNCTION instaid_adopt._published_beside(function oid) RETURNS SETOF oid
-    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-    AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
     SELECT o.oid
     FROM pg_proc AS p JOIN pg_proc AS o ON o.pronamespace = p.pronamespace
                                        AND o.proowner = p.proowner AND o.oid <> p.oid
     WHERE p.oid = function AND o.prokind = 'f' AND NOT o.proretset
       AND o.prorettype IN ('bigint'::regtype, 'text'::regtype, 'varchar'::regtype)
       AND o.pronargs = o.pronargdefaults AND o.prosrc ~ '<<\s*23\M' AND o.prosrc ~* 'nextval'
-    ORDER BY o.oid
-$$;
+    ORDER BY o.oid;
+END $$;
 
 -- The statement that lets a copy return IDs of the shard of its schema, or of a new one: with the
 -- number of its IDs, if its text has the published layout, and its IDs may have it.  Otherwise
