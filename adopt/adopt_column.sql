@@ -63,11 +63,12 @@ END;
 
 -- The statements that widen an integer column and those that refer to it, and those before and
 -- after that drop and create views, rules and triggers; those that lock the views; the other
--- tables that are altered, the sizes of all, and what prevents it; why Citus does not change it.
+-- tables that are altered, the sizes of all, and what prevents it; the columns that are widened,
+-- as "relation attnum"; why Citus does not change it.
 CREATE FUNCTION instaid_adopt._widening_plan(
     table_name regclass, attnum smallint, OUT statements text[],
     OUT removals text[], OUT creations text[], OUT locks text[], OUT other_tables text,
-    OUT sizes text, OUT obstacles text, OUT of_citus text)
+    OUT sizes text, OUT obstacles text, OUT widened text[], OUT of_citus text)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     SET jit = off AS $$
 DECLARE
@@ -226,6 +227,7 @@ BEGIN
             FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
            (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
             FROM obstacle AS o),
+           (SELECT array_agg(format('%s %s', n.attrelid, n.attnum)) FROM narrow AS n),
            -- readers lock a view before what it names
            (SELECT array_agg(format('ALTER TABLE %s OWNER TO %I', r.relation, current_user)
                              ORDER BY r.level DESC, r.relation)
@@ -233,7 +235,7 @@ BEGIN
                   WHERE r.relation NOT IN (SELECT n.attrelid FROM narrow AS n)
                   GROUP BY r.relation) AS r (relation, level)),
            r.classes, r.objects
-    INTO statements, other_tables, sizes, obstacles, locks, classes, objects
+    INTO statements, other_tables, sizes, obstacles, widened, locks, classes, objects
     FROM altered AS t, (SELECT array_agg(r.class ORDER BY r.level, r.object) AS classes,
                                array_agg(r.object ORDER BY r.level, r.object) AS objects
                         FROM (SELECT r.class, r.object, max(r.level) FROM recreated AS r
@@ -418,6 +420,7 @@ BEGIN
                 HINT = 'Repeat the call.';
         END IF;
     END IF;
+    PERFORM instaid_adopt._check_sees_rows(table_name);
     EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, table_name) INTO highest;
     next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
                         instaid.min_id(clock_timestamp(), shard.epoch));
@@ -472,6 +475,8 @@ BEGIN
          JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND a.attinhcount = 0
          JOIN pg_type AS y ON y.oid = a.atttypid
     WHERE t.oid = table_name AND (c.oid, a.attnum) <> (t.oid, main.attnum)
+      -- a foreign key can be that of a partition
+      AND (format('%s %s', c.oid, a.attnum) = ANY (widening.widened)) IS NOT TRUE
       -- a domain has the output function of its base type
       AND (y.typoutput IN ('int2out'::regproc, 'int4out'::regproc)
            OR a.atttypid = ANY ('{integer[],smallint[]}'::regtype[]))
@@ -503,7 +508,9 @@ BEGIN
 
     IF widening.sizes IS NOT NULL THEN
         RAISE NOTICE 'integer columns become bigint, which rewrites their tables'
-            USING DETAIL = format('They are %s.', widening.sizes);
+            USING DETAIL = format('They are %s.', widening.sizes),
+            HINT = 'Afterwards, let all clients reconnect: what their sessions have prepared, also'
+                   ' in triggers and functions, can fail.';
     END IF;
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;

@@ -1,5 +1,18 @@
 ---- Adopting ----
 
+-- Refuse a table whose policies hide rows from the caller, too, who owns it.
+CREATE FUNCTION instaid_adopt._check_sees_rows(table_name regclass) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF row_security_active(table_name) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('policies of table %s can hide rows from its owner', table_name),
+            DETAIL = 'It has FORCE ROW LEVEL SECURITY. The largest ID must be found.',
+            HINT = format('Before: ALTER TABLE %1$s NO FORCE ROW LEVEL SECURITY; Afterwards: ALTER'
+                          ' TABLE %1$s FORCE ROW LEVEL SECURITY;', table_name);
+    END IF;
+END $$;
+
 -- Lock the tables of these columns whose defaults make IDs, and find the largest ID in them, and
 -- the shard IDs of the newest rows.  Any role can write such a default: only tables of the caller
 -- are read.
@@ -31,6 +44,7 @@ BEGIN
                 HINT = 'Try again.';
         END IF;
         CONTINUE WHEN NOT part.has_ids;
+        PERFORM instaid_adopt._check_sees_rows(part.relid);
         EXECUTE format(
             -- An index gives them.  A value below a day after the epoch is no such ID.
             'SELECT ARRAY[max(r.id)] || array_agg(DISTINCT instaid.extract_shard_id(r.id)::bigint)'
@@ -161,7 +175,7 @@ BEGIN
         CONTINUE WHEN function = next_id
                       OR shard.sequence = ANY (instaid_adopt._sequences_of(function));
         seen := instaid_adopt._try_copy(function);
-        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, NULL);
+        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, epoch);
         IF (layout.shard_id, layout.epoch) <> (shard.shard_id, shard.epoch) THEN
             RAISE invalid_parameter_value USING
                 MESSAGE = format('%s stands beside the next_id() of a shard',
@@ -217,6 +231,7 @@ DECLARE
     next_id oid := instaid._find_function(schema_name, 'next_id', '');
     -- a next_id() that is no copy can call one of them
     functions CONSTANT oid[] := array_remove(next_id || array_remove(copies, next_id), NULL);
+    passed_epoch CONSTANT timestamptz := epoch;
     main record;
     columns jsonb;
     taken record;
@@ -315,7 +330,8 @@ BEGIN
 
     FOREACH function IN ARRAY functions LOOP
         seen := instaid_adopt._try_copy(function);
-        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, _adopt.epoch);
+        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, passed_epoch,
+                                             shard_id, renumber);
         IF layout.epoch <> first_epoch THEN
             RAISE invalid_parameter_value USING
                 MESSAGE = format('functions of schema %I have several epochs', schema_name),
@@ -361,31 +377,32 @@ BEGIN
                                  FROM unnest(taken.shard_ids) AS s)),
                 HINT = CASE WHEN number_of_rows IS NULL
                             THEN 'Pass the shard ID of the clients to instaid_adopt.adopt_shard().'
-                            ELSE format('If the rows are right: SELECT'
-                                        ' instaid_adopt.adopt_shard(%L, %s);', schema_name,
-                                        number_of_rows) END;
+                            ELSE 'If the rows are right: ' || instaid_adopt._adopting(
+                                schema_name, number_of_rows, passed_epoch, renumber) END;
         END IF;
         named := COALESCE(number_of_rows, shard_id);
     END IF;
     others := NULLIF(concat_ws('; ', others, (
         SELECT 'the newest rows: ' || string_agg(DISTINCT s::text, ', ')
         FROM unnest(taken.shard_ids) AS s HAVING bool_or(s <> named))), '');
-    shard_id := COALESCE(shard_id, named);
     PERFORM instaid_adopt._check_clock(schema_name, epoch, taken.largest, taken.place);
     IF others IS NOT NULL AND NOT renumber THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I name several shards', schema_name),
             DETAIL = format('The first ID names shard %s. With other values of the sequence, or in'
                             ' the tables, IDs name others: %s.', named, others),
-            HINT = format('To give new IDs one number: SELECT instaid_adopt.adopt_shard(%L, %s,'
-                          ' renumber => true);', schema_name,
-                          instaid_adopt._free_or_other(COALESCE(number_of_rows, named)));
+            HINT = 'To give new IDs one number: ' || instaid_adopt._adopting(
+                schema_name, instaid_adopt._free_or_other(COALESCE(shard_id, number_of_rows,
+                                                                   named)),
+                passed_epoch, true);
     ELSIF named <> shard_id AND NOT renumber THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
                              named, shard_id),
-            HINT = format('Pass %s. To change the number, also pass renumber => true.', named);
+            HINT = format('Pass %s. To change the number: %s', named, instaid_adopt._adopting(
+                              schema_name, shard_id, passed_epoch, true));
     END IF;
+    shard_id := COALESCE(shard_id, named);
     IF taken.largest IS NOT NULL THEN
         RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), taken.largest USING
             DETAIL = format('It is the largest ID, in %s. Its time is %s.', taken.place,
@@ -561,9 +578,8 @@ EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
         END IF;
         -- only a shard ID that is taken has this SQLSTATE
         IF SQLSTATE = '42710' THEN
-            hint := format('To give it another number: SELECT instaid_adopt.adopt_shard(%L, %s,'
-                           ' renumber => true);', schema_name,
-                           instaid_adopt._free_or_other(NULL, shard_ids, number));
+            hint := 'To give it another number: ' || instaid_adopt._adopting(
+                schema_name, instaid_adopt._free_or_other(NULL, shard_ids, number), NULL, true);
         ELSIF SQLSTATE = '57014' THEN
             hint := 'The function says so: correct it, and try again.';
         END IF;

@@ -254,18 +254,53 @@ BEGIN
     END;
 END $$;
 
+-- Other functions of its schema and owner that can be called, and whose text has the published
+-- layout.  _copies() would read all functions of the caller for each schema that is refused, and
+-- SQL would plan this anew.
+CREATE FUNCTION instaid_adopt._published_beside(function oid) RETURNS SETOF oid
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+    SELECT o.oid
+    FROM pg_proc AS p JOIN pg_proc AS o ON o.pronamespace = p.pronamespace
+                                       AND o.proowner = p.proowner AND o.oid <> p.oid
+    WHERE p.oid = function AND o.prokind = 'f' AND NOT o.proretset
+      AND o.prorettype IN ('bigint'::regtype, 'text'::regtype, 'varchar'::regtype)
+      AND o.pronargs = o.pronargdefaults AND o.prosrc ~ '<<\s*23\M' AND o.prosrc ~* 'nextval'
+    ORDER BY o.oid;
+END $$;
+
 -- The statement that lets a copy return IDs of the shard of its schema, or of a new one: with the
--- number of its IDs, if its text has the published layout.
-CREATE FUNCTION instaid_adopt._replacing(function oid) RETURNS text
+-- number of its IDs, if its text has the published layout, and its IDs may have it.  Otherwise
+-- another copy that has it comes first, since the first one gives the shard its number.
+CREATE FUNCTION instaid_adopt._replacing(function oid, may_know_number boolean DEFAULT true)
+    RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     AS $$
-    SELECT format('SELECT instaid_adopt.replace_copy(%L%s);', instaid._signature(function),
-                  CASE WHEN p.prosrc !~ '<<\s*23\M'
-                            AND NOT EXISTS (SELECT FROM instaid._find_shard(n.nspname))
+    SELECT format('%sSELECT instaid_adopt.replace_copy(%L%s);', b.command,
+                  instaid._signature(function), CASE WHEN r.needs_number AND b.command IS NULL
                        THEN format(', %s /* a number that is free on all your servers */',
                                    instaid._free_shard_id(true)) END)
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function
+    FROM (SELECT NOT (may_know_number AND p.prosrc ~ '<<\s*23\M')
+                 AND NOT EXISTS (SELECT FROM instaid._find_shard(n.nspname))
+          FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+          WHERE p.oid = function) AS r (needs_number)
+         LEFT JOIN LATERAL (
+        SELECT format('SELECT instaid_adopt.replace_copy(%L) /* first, since it keeps its number'
+                      ' */; ', instaid._signature(o))
+        FROM instaid_adopt._published_beside(function) AS o LIMIT 1) AS b (command)
+         ON r.needs_number
 $$;
+
+-- The call of adopt_shard() with these arguments: what was passed is in it, too, so that the HINTs
+-- of one call after the other come to an end.
+CREATE FUNCTION instaid_adopt._adopting(schema_name text, shard_id integer, epoch timestamptz,
+                                        renumber boolean) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC'
+    RETURN concat(format('SELECT instaid_adopt.adopt_shard(%L', schema_name), ', ' || shard_id,
+                  ', epoch => ' || quote_literal(epoch),
+                  CASE WHEN renumber THEN ', renumber => true' END, ');');
 
 -- The times that a function's text has as 12 or 13 digits of milliseconds, 10 of seconds, or a
 -- date.
@@ -296,9 +331,11 @@ BEGIN
 END $$;
 
 -- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
--- the function's text, or the default one, if it gives the ID the clock's time.
-CREATE FUNCTION instaid_adopt._read_layout(function oid, id bigint, made_at timestamptz,
-                                                INOUT epoch timestamptz, OUT shard_id integer)
+-- the function's text, or the default one, if it gives the ID the clock's time.  HINTs repeat the
+-- number and renumber that are passed.
+CREATE FUNCTION instaid_adopt._read_layout(
+    function oid, id bigint, made_at timestamptz, INOUT epoch timestamptz,
+    number integer DEFAULT NULL, renumber boolean DEFAULT false, OUT shard_id integer)
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET standard_conforming_strings = on AS $$
 DECLARE
@@ -309,11 +346,14 @@ DECLARE
 BEGIN
     IF id IS NULL OR id < 0 THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('%s returns %s', name, COALESCE('IDs below 0', 'null')),
+            MESSAGE = format(CASE WHEN id < 0 THEN '%s returns IDs below 0'
+                                  ELSE '%s returns null in place of IDs' END, name),
             DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
-                                ' The 34.8 years of its epoch are over, or its clock and its epoch'
-                                ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
-            HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(function);
+                                ' The 34.8 years of its epoch are over, its clock and its epoch'
+                                ' have different units, or parentheses around its shifts are'
+                                ' missing.' ELSE '' END, COALESCE(id::text, 'null')),
+            HINT = 'To let it return IDs of a new shard: '
+                   || instaid_adopt._replacing(function, id IS NULL);
     END IF;
     -- the time of the ID, read in this layout or another one
     SELECT l.* INTO layout
@@ -336,7 +376,8 @@ BEGIN
                             ' has milliseconds, and 23 bits.', id, layout.epoch,
                             CASE layout.unit WHEN 1 THEN 'seconds' ELSE 'milliseconds' END,
                             layout.bits),
-            HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(function);
+            HINT = 'To let it return IDs of a new shard: '
+                   || instaid_adopt._replacing(function, false);
     END IF;
     seen := date_trunc('milliseconds', made_at) - (id >> 23) * interval '1 ms';
     IF epoch <> COALESCE(layout.epoch, CASE WHEN abs(extract(epoch FROM epoch - seen)) < 1
@@ -350,9 +391,9 @@ BEGIN
                              COALESCE(epoch::text, 'found in its text')),
             DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
                             ' %s.', id, seen),
-            HINT = format('If it is: SELECT instaid_adopt.adopt_shard(%L, epoch => %L); If not:'
-                          ' %s', (parse_ident(name, false))[1], seen,
-                          instaid_adopt._replacing(function));
+            HINT = format('If it is: %s If not: %s', instaid_adopt._adopting(
+                              (parse_ident(name, false))[1], number, seen, renumber),
+                          instaid_adopt._replacing(function, false));
     END IF;
     epoch := COALESCE(epoch, layout.epoch);
     shard_id := instaid.extract_shard_id(id);

@@ -340,18 +340,53 @@ BEGIN
     END;
 END $$;
 
+-- Other functions of its schema and owner that can be called, and whose text has the published
+-- layout.  _copies() would read all functions of the caller for each schema that is refused, and
+-- SQL would plan this anew.
+CREATE FUNCTION instaid_adopt._published_beside(function oid) RETURNS SETOF oid
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+    SELECT o.oid
+    FROM pg_proc AS p JOIN pg_proc AS o ON o.pronamespace = p.pronamespace
+                                       AND o.proowner = p.proowner AND o.oid <> p.oid
+    WHERE p.oid = function AND o.prokind = 'f' AND NOT o.proretset
+      AND o.prorettype IN ('bigint'::regtype, 'text'::regtype, 'varchar'::regtype)
+      AND o.pronargs = o.pronargdefaults AND o.prosrc ~ '<<\s*23\M' AND o.prosrc ~* 'nextval'
+    ORDER BY o.oid;
+END $$;
+
 -- The statement that lets a copy return IDs of the shard of its schema, or of a new one: with the
--- number of its IDs, if its text has the published layout.
-CREATE FUNCTION instaid_adopt._replacing(function oid) RETURNS text
+-- number of its IDs, if its text has the published layout, and its IDs may have it.  Otherwise
+-- another copy that has it comes first, since the first one gives the shard its number.
+CREATE FUNCTION instaid_adopt._replacing(function oid, may_know_number boolean DEFAULT true)
+    RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     AS $$
-    SELECT format('SELECT instaid_adopt.replace_copy(%L%s);', instaid._signature(function),
-                  CASE WHEN p.prosrc !~ '<<\s*23\M'
-                            AND NOT EXISTS (SELECT FROM instaid._find_shard(n.nspname))
+    SELECT format('%sSELECT instaid_adopt.replace_copy(%L%s);', b.command,
+                  instaid._signature(function), CASE WHEN r.needs_number AND b.command IS NULL
                        THEN format(', %s /* a number that is free on all your servers */',
                                    instaid._free_shard_id(true)) END)
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.oid = function
+    FROM (SELECT NOT (may_know_number AND p.prosrc ~ '<<\s*23\M')
+                 AND NOT EXISTS (SELECT FROM instaid._find_shard(n.nspname))
+          FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+          WHERE p.oid = function) AS r (needs_number)
+         LEFT JOIN LATERAL (
+        SELECT format('SELECT instaid_adopt.replace_copy(%L) /* first, since it keeps its number'
+                      ' */; ', instaid._signature(o))
+        FROM instaid_adopt._published_beside(function) AS o LIMIT 1) AS b (command)
+         ON r.needs_number
 $$;
+
+-- The call of adopt_shard() with these arguments: what was passed is in it, too, so that the HINTs
+-- of one call after the other come to an end.
+CREATE FUNCTION instaid_adopt._adopting(schema_name text, shard_id integer, epoch timestamptz,
+                                        renumber boolean) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO' SET timezone = 'UTC'
+    RETURN concat(format('SELECT instaid_adopt.adopt_shard(%L', schema_name), ', ' || shard_id,
+                  ', epoch => ' || quote_literal(epoch),
+                  CASE WHEN renumber THEN ', renumber => true' END, ');');
 
 -- The times that a function's text has as 12 or 13 digits of milliseconds, 10 of seconds, or a
 -- date.
@@ -382,9 +417,11 @@ BEGIN
 END $$;
 
 -- The shard ID of an ID that a copy has just made, and its epoch: the one that is passed, one of
--- the function's text, or the default one, if it gives the ID the clock's time.
-CREATE FUNCTION instaid_adopt._read_layout(function oid, id bigint, made_at timestamptz,
-                                                INOUT epoch timestamptz, OUT shard_id integer)
+-- the function's text, or the default one, if it gives the ID the clock's time.  HINTs repeat the
+-- number and renumber that are passed.
+CREATE FUNCTION instaid_adopt._read_layout(
+    function oid, id bigint, made_at timestamptz, INOUT epoch timestamptz,
+    number integer DEFAULT NULL, renumber boolean DEFAULT false, OUT shard_id integer)
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     SET datestyle = 'ISO' SET timezone = 'UTC' SET standard_conforming_strings = on AS $$
 DECLARE
@@ -395,11 +432,14 @@ DECLARE
 BEGIN
     IF id IS NULL OR id < 0 THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('%s returns %s', name, COALESCE('IDs below 0', 'null')),
+            MESSAGE = format(CASE WHEN id < 0 THEN '%s returns IDs below 0'
+                                  ELSE '%s returns null in place of IDs' END, name),
             DETAIL = format('It returned %s.' || CASE WHEN id < 0 THEN
-                                ' The 34.8 years of its epoch are over, or its clock and its epoch'
-                                ' have different units.' ELSE '' END, COALESCE(id::text, 'null')),
-            HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(function);
+                                ' The 34.8 years of its epoch are over, its clock and its epoch'
+                                ' have different units, or parentheses around its shifts are'
+                                ' missing.' ELSE '' END, COALESCE(id::text, 'null')),
+            HINT = 'To let it return IDs of a new shard: '
+                   || instaid_adopt._replacing(function, id IS NULL);
     END IF;
     -- the time of the ID, read in this layout or another one
     SELECT l.* INTO layout
@@ -422,7 +462,8 @@ BEGIN
                             ' has milliseconds, and 23 bits.', id, layout.epoch,
                             CASE layout.unit WHEN 1 THEN 'seconds' ELSE 'milliseconds' END,
                             layout.bits),
-            HINT = 'To let it return IDs of a new shard: ' || instaid_adopt._replacing(function);
+            HINT = 'To let it return IDs of a new shard: '
+                   || instaid_adopt._replacing(function, false);
     END IF;
     seen := date_trunc('milliseconds', made_at) - (id >> 23) * interval '1 ms';
     IF epoch <> COALESCE(layout.epoch, CASE WHEN abs(extract(epoch FROM epoch - seen)) < 1
@@ -436,9 +477,9 @@ BEGIN
                              COALESCE(epoch::text, 'found in its text')),
             DETAIL = format('It returned %s. If its layout is Instagram''s, its epoch is about'
                             ' %s.', id, seen),
-            HINT = format('If it is: SELECT instaid_adopt.adopt_shard(%L, epoch => %L); If not:'
-                          ' %s', (parse_ident(name, false))[1], seen,
-                          instaid_adopt._replacing(function));
+            HINT = format('If it is: %s If not: %s', instaid_adopt._adopting(
+                              (parse_ident(name, false))[1], number, seen, renumber),
+                          instaid_adopt._replacing(function, false));
     END IF;
     epoch := COALESCE(epoch, layout.epoch);
     shard_id := instaid.extract_shard_id(id);
@@ -638,6 +679,19 @@ CREATE FUNCTION instaid_adopt._number_of_rows(shard_ids integer[]) RETURNS integ
 
 ---- Adopting ----
 
+-- Refuse a table whose policies hide rows from the caller, too, who owns it.
+CREATE FUNCTION instaid_adopt._check_sees_rows(table_name regclass) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF row_security_active(table_name) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('policies of table %s can hide rows from its owner', table_name),
+            DETAIL = 'It has FORCE ROW LEVEL SECURITY. The largest ID must be found.',
+            HINT = format('Before: ALTER TABLE %1$s NO FORCE ROW LEVEL SECURITY; Afterwards: ALTER'
+                          ' TABLE %1$s FORCE ROW LEVEL SECURITY;', table_name);
+    END IF;
+END $$;
+
 -- Lock the tables of these columns whose defaults make IDs, and find the largest ID in them, and
 -- the shard IDs of the newest rows.  Any role can write such a default: only tables of the caller
 -- are read.
@@ -669,6 +723,7 @@ BEGIN
                 HINT = 'Try again.';
         END IF;
         CONTINUE WHEN NOT part.has_ids;
+        PERFORM instaid_adopt._check_sees_rows(part.relid);
         EXECUTE format(
             -- An index gives them.  A value below a day after the epoch is no such ID.
             'SELECT ARRAY[max(r.id)] || array_agg(DISTINCT instaid.extract_shard_id(r.id)::bigint)'
@@ -799,7 +854,7 @@ BEGIN
         CONTINUE WHEN function = next_id
                       OR shard.sequence = ANY (instaid_adopt._sequences_of(function));
         seen := instaid_adopt._try_copy(function);
-        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, NULL);
+        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, epoch);
         IF (layout.shard_id, layout.epoch) <> (shard.shard_id, shard.epoch) THEN
             RAISE invalid_parameter_value USING
                 MESSAGE = format('%s stands beside the next_id() of a shard',
@@ -855,6 +910,7 @@ DECLARE
     next_id oid := instaid._find_function(schema_name, 'next_id', '');
     -- a next_id() that is no copy can call one of them
     functions CONSTANT oid[] := array_remove(next_id || array_remove(copies, next_id), NULL);
+    passed_epoch CONSTANT timestamptz := epoch;
     main record;
     columns jsonb;
     taken record;
@@ -953,7 +1009,8 @@ BEGIN
 
     FOREACH function IN ARRAY functions LOOP
         seen := instaid_adopt._try_copy(function);
-        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, _adopt.epoch);
+        layout := instaid_adopt._read_layout(function, seen.ids[1], seen.made_at, passed_epoch,
+                                             shard_id, renumber);
         IF layout.epoch <> first_epoch THEN
             RAISE invalid_parameter_value USING
                 MESSAGE = format('functions of schema %I have several epochs', schema_name),
@@ -999,31 +1056,32 @@ BEGIN
                                  FROM unnest(taken.shard_ids) AS s)),
                 HINT = CASE WHEN number_of_rows IS NULL
                             THEN 'Pass the shard ID of the clients to instaid_adopt.adopt_shard().'
-                            ELSE format('If the rows are right: SELECT'
-                                        ' instaid_adopt.adopt_shard(%L, %s);', schema_name,
-                                        number_of_rows) END;
+                            ELSE 'If the rows are right: ' || instaid_adopt._adopting(
+                                schema_name, number_of_rows, passed_epoch, renumber) END;
         END IF;
         named := COALESCE(number_of_rows, shard_id);
     END IF;
     others := NULLIF(concat_ws('; ', others, (
         SELECT 'the newest rows: ' || string_agg(DISTINCT s::text, ', ')
         FROM unnest(taken.shard_ids) AS s HAVING bool_or(s <> named))), '');
-    shard_id := COALESCE(shard_id, named);
     PERFORM instaid_adopt._check_clock(schema_name, epoch, taken.largest, taken.place);
     IF others IS NOT NULL AND NOT renumber THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I name several shards', schema_name),
             DETAIL = format('The first ID names shard %s. With other values of the sequence, or in'
                             ' the tables, IDs name others: %s.', named, others),
-            HINT = format('To give new IDs one number: SELECT instaid_adopt.adopt_shard(%L, %s,'
-                          ' renumber => true);', schema_name,
-                          instaid_adopt._free_or_other(COALESCE(number_of_rows, named)));
+            HINT = 'To give new IDs one number: ' || instaid_adopt._adopting(
+                schema_name, instaid_adopt._free_or_other(COALESCE(shard_id, number_of_rows,
+                                                                   named)),
+                passed_epoch, true);
     ELSIF named <> shard_id AND NOT renumber THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('IDs of schema %I name shard %s, and not shard %s', schema_name,
                              named, shard_id),
-            HINT = format('Pass %s. To change the number, also pass renumber => true.', named);
+            HINT = format('Pass %s. To change the number: %s', named, instaid_adopt._adopting(
+                              schema_name, shard_id, passed_epoch, true));
     END IF;
+    shard_id := COALESCE(shard_id, named);
     IF taken.largest IS NOT NULL THEN
         RAISE NOTICE 'IDs of schema % go on above %', quote_ident(schema_name), taken.largest USING
             DETAIL = format('It is the largest ID, in %s. Its time is %s.', taken.place,
@@ -1199,9 +1257,8 @@ EXCEPTION WHEN OTHERS OR assert_failure OR query_canceled THEN
         END IF;
         -- only a shard ID that is taken has this SQLSTATE
         IF SQLSTATE = '42710' THEN
-            hint := format('To give it another number: SELECT instaid_adopt.adopt_shard(%L, %s,'
-                           ' renumber => true);', schema_name,
-                           instaid_adopt._free_or_other(NULL, shard_ids, number));
+            hint := 'To give it another number: ' || instaid_adopt._adopting(
+                schema_name, instaid_adopt._free_or_other(NULL, shard_ids, number), NULL, true);
         ELSIF SQLSTATE = '57014' THEN
             hint := 'The function says so: correct it, and try again.';
         END IF;
@@ -1347,6 +1404,7 @@ DECLARE
     taken record;
     rows record;
     known record;
+    beside record;
     used CONSTANT oid[] := instaid_adopt._used_sequences();
     sequences oid[];  -- those of the copy
     largest bigint;
@@ -1457,16 +1515,34 @@ BEGIN
                 MESSAGE = format('schema %I is not a shard yet', main.nspname),
                 DETAIL = format('%s does not tell the shard ID that it is to have.', copy),
                 HINT = format('Pass one that is free on all your servers: SELECT'
-                              ' instaid_adopt.replace_copy(%L, %s);', instaid._signature(copy),
-                              instaid._free_shard_id(true));
+                              ' instaid_adopt.replace_copy(%L, %s%s);', instaid._signature(copy),
+                              instaid._free_shard_id(true), ', ' || quote_literal(epoch));
+        END IF;
+        SELECT o AS oid INTO beside FROM instaid_adopt._published_beside(copy) AS o
+        WHERE known.shard_id IS NULL LIMIT 1;
+        IF FOUND THEN
+            RAISE WARNING 'new IDs of % will not keep their number', instaid._signature(beside.oid)
+                USING DETAIL = format('Their schema becomes shard %s, which was passed for %s.',
+                                      shard_id, copy),
+                HINT = 'If they should keep it, roll back, and call this first: '
+                       || instaid_adopt._replacing(beside.oid);
         END IF;
         -- the other copies of the schema need one that is not later than theirs
-        known.epoch := LEAST(known.epoch, (
-            SELECT min(e)
-            FROM instaid._copies('%', current_user) AS c JOIN pg_proc AS p ON p.oid = c.objid
-                 CROSS JOIN LATERAL unnest(instaid_adopt._text_epochs(p.oid)) AS e
-            WHERE c.classid = 'pg_proc'::regclass AND c.schema = main.schema
-              AND p.proowner = main.owner AND e BETWEEN '1990-01-01 UTC' AND known.epoch));
+        SELECT instaid._signature(p.oid) AS name, e AS epoch INTO beside
+        FROM instaid._copies('%', current_user) AS c JOIN pg_proc AS p ON p.oid = c.objid
+             CROSS JOIN LATERAL unnest(instaid_adopt._text_epochs(p.oid)) AS e
+        WHERE c.classid = 'pg_proc'::regclass AND c.schema = main.schema AND p.oid <> copy
+          AND p.proowner = main.owner AND e >= '1990-01-01 UTC' AND e < known.epoch
+        ORDER BY e LIMIT 1;
+        IF FOUND AND epoch IS NULL THEN
+            RAISE WARNING 'new IDs of % do not keep their epoch', copy USING
+                DETAIL = format('It was %s. They have %s, which is in the text of %s, so that it'
+                                ' can be replaced, too.', known.epoch, beside.epoch, beside.name),
+                HINT = format('If they should keep it, roll back, and pass it: SELECT'
+                              ' instaid_adopt.replace_copy(%L, %s, %L);', instaid._signature(copy),
+                              COALESCE(shard_id, known.shard_id), known.epoch);
+            known.epoch := beside.epoch;
+        END IF;
         PERFORM instaid_adopt._create_shard_beside(
             copy, COALESCE(shard_id, known.shard_id), COALESCE(epoch, known.epoch), largest);
         SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;
@@ -1594,11 +1670,12 @@ END;
 
 -- The statements that widen an integer column and those that refer to it, and those before and
 -- after that drop and create views, rules and triggers; those that lock the views; the other
--- tables that are altered, the sizes of all, and what prevents it; why Citus does not change it.
+-- tables that are altered, the sizes of all, and what prevents it; the columns that are widened,
+-- as "relation attnum"; why Citus does not change it.
 CREATE FUNCTION instaid_adopt._widening_plan(
     table_name regclass, attnum smallint, OUT statements text[],
     OUT removals text[], OUT creations text[], OUT locks text[], OUT other_tables text,
-    OUT sizes text, OUT obstacles text, OUT of_citus text)
+    OUT sizes text, OUT obstacles text, OUT widened text[], OUT of_citus text)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
     SET jit = off AS $$
 DECLARE
@@ -1757,6 +1834,7 @@ BEGIN
             FROM narrow AS n WHERE n.relkind = 'r' AND CASE WHEN n.relowner = owner THEN true END),
            (SELECT string_agg(o.name || ': ' || o.description, '; ' ORDER BY o.name, o.description)
             FROM obstacle AS o),
+           (SELECT array_agg(format('%s %s', n.attrelid, n.attnum)) FROM narrow AS n),
            -- readers lock a view before what it names
            (SELECT array_agg(format('ALTER TABLE %s OWNER TO %I', r.relation, current_user)
                              ORDER BY r.level DESC, r.relation)
@@ -1764,7 +1842,7 @@ BEGIN
                   WHERE r.relation NOT IN (SELECT n.attrelid FROM narrow AS n)
                   GROUP BY r.relation) AS r (relation, level)),
            r.classes, r.objects
-    INTO statements, other_tables, sizes, obstacles, locks, classes, objects
+    INTO statements, other_tables, sizes, obstacles, widened, locks, classes, objects
     FROM altered AS t, (SELECT array_agg(r.class ORDER BY r.level, r.object) AS classes,
                                array_agg(r.object ORDER BY r.level, r.object) AS objects
                         FROM (SELECT r.class, r.object, max(r.level) FROM recreated AS r
@@ -1949,6 +2027,7 @@ BEGIN
                 HINT = 'Repeat the call.';
         END IF;
     END IF;
+    PERFORM instaid_adopt._check_sees_rows(table_name);
     EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, table_name) INTO highest;
     next_id := GREATEST(instaid._last_id(shard.sequence, shard.shard_id, shard.epoch),
                         instaid.min_id(clock_timestamp(), shard.epoch));
@@ -2003,6 +2082,8 @@ BEGIN
          JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND a.attinhcount = 0
          JOIN pg_type AS y ON y.oid = a.atttypid
     WHERE t.oid = table_name AND (c.oid, a.attnum) <> (t.oid, main.attnum)
+      -- a foreign key can be that of a partition
+      AND (format('%s %s', c.oid, a.attnum) = ANY (widening.widened)) IS NOT TRUE
       -- a domain has the output function of its base type
       AND (y.typoutput IN ('int2out'::regproc, 'int4out'::regproc)
            OR a.atttypid = ANY ('{integer[],smallint[]}'::regtype[]))
@@ -2034,7 +2115,9 @@ BEGIN
 
     IF widening.sizes IS NOT NULL THEN
         RAISE NOTICE 'integer columns become bigint, which rewrites their tables'
-            USING DETAIL = format('They are %s.', widening.sizes);
+            USING DETAIL = format('They are %s.', widening.sizes),
+            HINT = 'Afterwards, let all clients reconnect: what their sessions have prepared, also'
+                   ' in triggers and functions, can fail.';
     END IF;
     FOREACH statement IN ARRAY statements LOOP
         RETURN NEXT statement;

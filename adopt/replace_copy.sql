@@ -81,6 +81,7 @@ DECLARE
     taken record;
     rows record;
     known record;
+    beside record;
     used CONSTANT oid[] := instaid_adopt._used_sequences();
     sequences oid[];  -- those of the copy
     largest bigint;
@@ -191,16 +192,34 @@ BEGIN
                 MESSAGE = format('schema %I is not a shard yet', main.nspname),
                 DETAIL = format('%s does not tell the shard ID that it is to have.', copy),
                 HINT = format('Pass one that is free on all your servers: SELECT'
-                              ' instaid_adopt.replace_copy(%L, %s);', instaid._signature(copy),
-                              instaid._free_shard_id(true));
+                              ' instaid_adopt.replace_copy(%L, %s%s);', instaid._signature(copy),
+                              instaid._free_shard_id(true), ', ' || quote_literal(epoch));
+        END IF;
+        SELECT o AS oid INTO beside FROM instaid_adopt._published_beside(copy) AS o
+        WHERE known.shard_id IS NULL LIMIT 1;
+        IF FOUND THEN
+            RAISE WARNING 'new IDs of % will not keep their number', instaid._signature(beside.oid)
+                USING DETAIL = format('Their schema becomes shard %s, which was passed for %s.',
+                                      shard_id, copy),
+                HINT = 'If they should keep it, roll back, and call this first: '
+                       || instaid_adopt._replacing(beside.oid);
         END IF;
         -- the other copies of the schema need one that is not later than theirs
-        known.epoch := LEAST(known.epoch, (
-            SELECT min(e)
-            FROM instaid._copies('%', current_user) AS c JOIN pg_proc AS p ON p.oid = c.objid
-                 CROSS JOIN LATERAL unnest(instaid_adopt._text_epochs(p.oid)) AS e
-            WHERE c.classid = 'pg_proc'::regclass AND c.schema = main.schema
-              AND p.proowner = main.owner AND e BETWEEN '1990-01-01 UTC' AND known.epoch));
+        SELECT instaid._signature(p.oid) AS name, e AS epoch INTO beside
+        FROM instaid._copies('%', current_user) AS c JOIN pg_proc AS p ON p.oid = c.objid
+             CROSS JOIN LATERAL unnest(instaid_adopt._text_epochs(p.oid)) AS e
+        WHERE c.classid = 'pg_proc'::regclass AND c.schema = main.schema AND p.oid <> copy
+          AND p.proowner = main.owner AND e >= '1990-01-01 UTC' AND e < known.epoch
+        ORDER BY e LIMIT 1;
+        IF FOUND AND epoch IS NULL THEN
+            RAISE WARNING 'new IDs of % do not keep their epoch', copy USING
+                DETAIL = format('It was %s. They have %s, which is in the text of %s, so that it'
+                                ' can be replaced, too.', known.epoch, beside.epoch, beside.name),
+                HINT = format('If they should keep it, roll back, and pass it: SELECT'
+                              ' instaid_adopt.replace_copy(%L, %s, %L);', instaid._signature(copy),
+                              COALESCE(shard_id, known.shard_id), known.epoch);
+            known.epoch := beside.epoch;
+        END IF;
         PERFORM instaid_adopt._create_shard_beside(
             copy, COALESCE(shard_id, known.shard_id), COALESCE(epoch, known.epoch), largest);
         SELECT s.* INTO shard FROM instaid._find_shard(main.nspname) AS s;

@@ -45,8 +45,9 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                      OR p.proname = 'next_id' AND p.pronargs > p.pronargdefaults
                         AND p.proargtypes[0] IN ('bigint'::regtype, 'integer'::regtype,
                                                  'regclass'::regtype)
-                THEN '-- Write it anew, under another name if it is next_id(), so that it calls'
-                     ' next_id() of a shard, whose IDs do not contain its arguments.'
+                THEN concat('-- Write it anew, under another name if it is next_id(), so that it'
+                            ' calls next_id() of a shard', CASE WHEN p.pronargs > 0
+                            THEN ', whose IDs do not contain its arguments' END, '.')
                 -- beside next_id() of the SQL edition, which has an argument with a default
                 WHEN c.is_shard AND p.proname = 'next_id' AND p.pronargs = 0 AND EXISTS (
                          SELECT FROM pg_proc AS o
@@ -56,12 +57,21 @@ CREATE OR REPLACE VIEW instaid._shard_findings (code, severity, object, problem,
                             ' first, and give them another one with adopt_column().', c.object)
                 WHEN p.pronargs > p.pronargdefaults OR p.prorettype <> 'bigint'::regtype
                      OR c.is_shard
-                THEN format('%sSELECT instaid_adopt.replace_copy(%L%s); -- If nothing calls it,'
+                -- it keeps the number of IDs in the published layout
+                THEN format('%sSELECT instaid_adopt.replace_copy(%L%s); -- %sIf nothing calls it,'
                             ' drop it instead.', c.before, c.object,
-                            -- it keeps the number of IDs in the published layout
                             CASE WHEN NOT c.is_shard AND p.prosrc !~ $re$<<\s*23\M$re$
                                  THEN format(', %s /* a number that is free on all your'
-                                             ' servers */', c.free) END)
+                                             ' servers */', c.free) END,
+                            CASE WHEN c.is_shard THEN ''
+                                 WHEN p.prosrc ~ $re$<<\s*23\M$re$
+                                 THEN 'If its rows do not name one number, pass the one of the'
+                                      ' error''s HINT. '
+                                 -- the first one gives the shard its number
+                                 WHEN bool_or(p.prosrc ~ $re$<<\s*23\M$re$)
+                                      OVER (PARTITION BY c.schema)
+                                 THEN 'After the other copies of the schema, which then keep'
+                                      ' their number. ' END)
                 WHEN p.proname = 'next_id' AND p.pronargs > 0
                 THEN format('%sALTER FUNCTION %s RENAME TO old_next_id; SELECT'
                             ' instaid_adopt.adopt_shard(%L); -- Defaults follow it.', c.before,
@@ -243,7 +253,8 @@ CREATE OR REPLACE VIEW instaid._column_findings (code, severity, object, problem
            concat(format('its default uses the shard in schema %I', n.nspname),
                   '; CHECK ' || k.names || ' reads the shard ID and can refuse another'),
            concat(instaid._as_role(i.owner), k.drops,
-                  format('SELECT * FROM instaid_adopt.adopt_column(%L, %L);', i.table_name,
+                  format('SELECT * FROM instaid_adopt.adopt_column(%L, %L); -- New IDs then have'
+                         ' the number of this schema''s shard.', i.table_name,
                          (parse_ident(i.column_name))[1]))
     FROM id_column AS i JOIN shard AS s ON s.schema = i.schema AND NOT s.frozen
          JOIN shard AS o ON o.schema = CASE WHEN i.maker <> i.schema THEN i.maker

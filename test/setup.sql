@@ -76,6 +76,8 @@ CREATE TABLE shop.albums (id serial PRIMARY KEY, title text);
 CREATE TABLE shop.songs (id serial PRIMARY KEY, album_id integer NOT NULL REFERENCES shop.albums);
 INSERT INTO shop.albums (title) VALUES ('first'), ('second');
 INSERT INTO shop.songs (album_id) VALUES (1), (2);
+CREATE FUNCTION shop.count_songs(album integer) RETURNS bigint LANGUAGE sql
+    AS 'SELECT count(*) FROM shop.songs WHERE album_id = album';
 
 ---- adopting_5
 CREATE SCHEMA store;

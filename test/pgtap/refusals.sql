@@ -98,7 +98,7 @@ SELECT is(try('SELECT ' || command), outcome, command) FROM (VALUES
 | It returns integer.
 | If another function makes its IDs: ALTER ROUTINE has_function.next_id() RENAME TO old_next_id; If no function makes them, use create_shard() and adopt_column().$$),
     ($$instaid_adopt.adopt_shard('copy', 8)$$, $$22023 IDs of schema copy name shard 7, and not shard 8
-| Pass 7. To change the number, also pass renumber => true.$$),
+| Pass 7. To change the number: SELECT instaid_adopt.adopt_shard('copy', 8, renumber => true);$$),
     ($$instaid_adopt.adopt_shard('copy', 6, renumber => true)$$, $$42710 shard ID 6 is taken by schema taken
 | The two shards would issue the same IDs.
 | Shard ID 7 is free in this database; instaid.shards lists those that are taken. A copy that is not adopted can use others.$$),
