@@ -149,7 +149,7 @@ restore(Move *m, const char *section)
 			   *text;
 	int			status;
 
-	/* the owners are of the same snapshot as the dump: what came before or after it is not in it */
+	/* the owners and the dump are of one snapshot */
 	run(from, "BEGIN ISOLATION LEVEL REPEATABLE READ");
 	snapshot = value(from, &sql_export_snapshot);
 	status = trust_again(m, from);

@@ -135,11 +135,12 @@ int
 set_connection(Move *m)
 {
 	char	   *has = value(m->target, &sql_connection, m->target->subscription);
+	bool		same = has && strcmp(has, m->source->reach) == 0;
 
 	/* a role that may not read the connection sets it */
 	if (m->target->error && !is_lost(m->target))
 		forget_error(m->target);
-	if ((!has || strcmp(has, m->source->reach) != 0) && (!reaches(m->target, m->source)
+	if (!same && (!reaches(m->target, m->source)
 				  || !run_secretly(m->target, "ALTER SUBSCRIPTION %s CONNECTION %s", m->name,
 								   literal(m->target, m->source->reach))))
 		return unreachable(m, m->target, m->source, "cannot change the connection of the target");

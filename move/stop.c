@@ -115,7 +115,7 @@ stop_and_start(Move *m, Stop *stop)
 			   *sequences;
 	int			status;
 
-	/* these, too, are not of the time in which writes are refused */
+	/* what was asked above is known before writes are refused */
 	if (from->error || to->error)
 		return settled(m, NULL);
 	stop->began = now();
@@ -271,7 +271,11 @@ look_before(Move *m)
 		return fail(m, NOT_NOW, fmt("waiting for the open transactions of session %s", column(old, 0, "sessions")),
 					fmt("Transactions of session %s have been open for over a second.", column(old, 0, "sessions")),
 					"Run the same command again when they have ended, or --cancel.");
-	/* what the target is going to run: it may refuse that, and the first time takes longer */
+
+	/*
+	 * what the target is going to run: it may refuse that, and the first time
+	 * takes longer
+	 */
 	if (!m->options.by_dump)
 		run(m->target, "BEGIN; SET LOCAL lock_timeout = '2s'; DROP SCHEMA IF EXISTS %s; %s; %s; ROLLBACK", m->name,
 			value(m->target, &sql_thaw, m->shards, "{}"), value(m->target, &sql_freeze_again, m->frozen));
