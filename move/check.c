@@ -69,7 +69,8 @@ check_reach(Move *m, Server *s, Server *other, const char *or_else)
 	if (reaches(s, other) || is_lost(s))
 		return;
 	finding(m, "error", "unreachable", fmt("the %s's server cannot use the %s: %s", s->name, other->name, s->error),
-			strcmp(s->sqlstate, "42501") == 0 ? fmt("GRANT what is missing%s", or_else) :
+			strcmp(s->sqlstate, "42501") == 0 ? fmt("%s%s", PQserverVersion(s->conn) < 160000 ? "use a superuser" :
+													"GRANT what is missing", or_else) :
 			fmt("give --%s%s%s", reach_option(m, other), m->options.reverse ? ", also with --reverse" : "", or_else));
 	forget_error(s);
 }

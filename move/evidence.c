@@ -18,6 +18,7 @@ read_side(Move *m, Server *s, Server *other, SideEvidence *e)
 	e->enabled = is_true(row, 0, "enabled");
 	e->refuses = is_true(row, 0, "refuses");
 	e->publishes_all = is_true(row, 0, "publishes_all");
+	e->serves = column(row, 0, "serves") != NULL;
 	if (column(row, 0, "other"))
 		note_error(s, fmt("schema %s belongs to %s, and would refuse writes for ever: drop it", m->name,
 						  column(row, 0, "other")));

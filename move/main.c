@@ -27,17 +27,19 @@ static const char usage[] =
 "  --switch       switch a move that is prepared\n"
 "  --status       tell the state of each move between the two databases\n"
 "  --verify       compare the rows of both sides\n"
-"  --cancel       before the switch: leave both sides as they were\n"
+"  --cancel       before the switch: leave both sides as they were; of a --reverse: the way back\n"
+"                 stays\n"
 "  --reverse      after the switch: bring the shards back, with what was written meanwhile\n"
 "  --finish       after the switch: drop the shards on the source, and the way back\n"
 "  --states       print the states of a move, and the steps between them\n"
 "\n"
 "Options:\n"
-"  --max-stop SECONDS   take a switch back if writes are refused for longer (3)\n"
+"  --max-stop SECONDS   take a switch back if writes are refused for longer (3); with --dump, the\n"
+"                       time of the copy does not count\n"
 "  --max-wait SECONDS   try to switch for so long (60)\n"
 "  --on-switch COMMAND  run this while writes are refused, to tell the clients' router: with\n"
 "                       INSTAID_MOVE=switch, or =back if the switch is taken back after it,\n"
-"                       and the shards in INSTAID_MOVE_SHARDS\n"
+"                       and the shards in INSTAID_MOVE_SHARDS, as {insta5,insta6}\n"
 "  --one-way            prepare no way back: the target's wal_level can be replica\n"
 "  --dump               do not replicate, for roles that may not: copy the rows while writes are\n"
 "                       refused; there is no way back\n"
@@ -52,8 +54,8 @@ static const char usage[] =
 "\n"
 "Exit status: 0 done, 1 a command failed, 2 wrong usage, 3 no connection, 4 another run is at\n"
 "work, 5 something is in the way, 6 the sides differ, 7 the replication does not go on, 8 not\n"
-"switched within --max-wait, 9 --on-switch failed. After 5 to 9 of a switch that was not made,\n"
-"the source takes writes.\n";
+"ready within --max-wait, 9 --on-switch failed. After 5 to 9 of a switch that was not made, the\n"
+"source takes writes.\n";
 
 /*** What has gone wrong ***/
 
@@ -371,7 +373,8 @@ refuse(Move *m)
 		return fail(m, BROKEN, fmt("the slot %s of the source is lost", m->source->slot),
 					"It held more WAL than max_slot_wal_keep_size permits, or somebody has dropped it.",
 					"--cancel, and begin again.");
-	return fail(m, IN_THE_WAY, fmt("%s: %s", m->shown, text->name), "This command cannot go on from there.", text->next);
+	return fail(m, IN_THE_WAY, fmt("%s: %s", m->shown, text->name), m->seen.source.serves && m->seen.target.serves ?
+				"Both serve it." : "This command cannot go on from there.", text->next);
 }
 
 /* The whole program: see what is there, and do the next step, until the goal. */
@@ -459,13 +462,14 @@ cancel(Move *m)
 	if (renamed)
 		return fail(m, IN_THE_WAY, fmt("the source has %s, and not %s", renamed, m->shown),
 					"It was renamed since the move began.", "Rename it back, and run the same command again.");
-	/* the way back of a move that was made: a --reverse is taken back, or else as --finish of that move */
-	if (m->seen.source.mark == MARK_SERVES || m->seen.source.mark == MARK_NOT_COMPARED)
+	/* a --reverse is taken back, and only --finish drops the way back: this command may be run twice */
+	if (m->state != CONTRADICTORY && (m->seen.source.mark == MARK_SERVES || m->seen.source.mark == MARK_NOT_COMPARED))
 	{
-		if (m->state != STOPPING)
-			return drop_old(m);
-		if ((status = reach(m, GOAL_PREPARED)) == DONE)
-			say("%s: the source serves it again, and the way back is kept", m->shown);
+		if (!m->seen.target.attached)
+			return fail(m, IN_THE_WAY, fmt("the source serves %s, which was moved there", m->shown), NULL,
+						"To finish that move, exchange --from and --to.");
+		if ((status = m->state == STOPPING || m->state == WAY_BACK_PARTLY ? reach(m, GOAL_PREPARED) : DONE) == DONE)
+			say("%s: the source serves it, and the way back is kept", m->shown);
 		return status;
 	}
 	if ((status = reach(m, GOAL_CANCELLED)) == DONE)

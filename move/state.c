@@ -29,8 +29,8 @@ const StateText state_texts[STATES] = {
 		"publication and slot on the target, subscription on the source, disabled",
 	OR_CANCEL},
 	[STOPPING] = {"stopping: the source refuses writes",
-		"a schema named as the move on the source, which the triggers look for",
-	OR_CANCEL},
+		"a schema named as the move on the source, which the triggers look for, inside the step `switched`",
+	"at once, " OR_CANCEL},
 	[DUMP_BEGUN] = {"begun, with --dump", "a publication without tables on the source; triggers, which let writes pass",
 	AGAIN ", or --cancel"},
 	[REHEARSING] = {"rehearsing, with --dump", "the definitions on the target, frozen",
@@ -60,8 +60,9 @@ const StateText state_texts[STATES] = {
 	[OTHER_DIRECTION] = {"a move in the other direction is under way",
 		"one of these states, seen from the other side",
 	"run the --reverse again, or exchange --from and --to"},
-	[CONTRADICTORY] = {"the two sides do not belong together", "was one of them restored from a backup?",
-	"see which one serves"},
+	[CONTRADICTORY] = {"the two sides do not belong together",
+		"one was restored from a backup, or came back after it was given up for lost",
+	"keep clients from the older side, and clean it up by hand"},
 };
 
 #define P GOAL_PREPARED
@@ -116,7 +117,7 @@ classify(const Evidence *e)
 
 	/* the target serves */
 	if (t->mark == MARK_SWITCHED)
-		return s->mark == MARK_PREPARED || s->mark == MARK_SWITCHED || t->refuses ? CONTRADICTORY :
+		return s->mark == MARK_PREPARED || s->mark == MARK_SWITCHED || s->serves || t->refuses ? CONTRADICTORY :
 			s->has_slot || t->has_subscription ? SWITCHED : s->mark != NO_MARK ? LEFT :
 			t->one_way || !s->has_subscription || s->enabled ? WAY_BACK_STARTED : CLEANED;
 	if (t->mark == MARK_NOT_COMPARED || t->mark == MARK_SERVES)
@@ -128,7 +129,7 @@ classify(const Evidence *e)
 		 * the preparations of a way back to the source can be there, or a
 		 * switch of it
 		 */
-		return s->mark == MARK_SWITCHED || t->refuses ? OTHER_DIRECTION :
+		return s->mark == MARK_SWITCHED || t->refuses ? OTHER_DIRECTION : s->serves ? CONTRADICTORY :
 			t->mark == MARK_SERVES ? MOVED : NOT_COMPARED;
 	}
 
@@ -141,6 +142,9 @@ classify(const Evidence *e)
 			CONTRADICTORY;
 	if (s->mark == NO_MARK)
 		return t->mark == NO_MARK ? NOT_BEGUN : CONTRADICTORY;
+	/* one was given up for lost and is back, or somebody has thawed it */
+	if (t->serves)
+		return CONTRADICTORY;
 	if (s->refuses)
 		return STOPPING;
 	if (s->mark == MARK_COPYING && s->by_dump)
@@ -200,12 +204,12 @@ side_text(const SideEvidence *side)
 	static int	next = 0;
 	char	   *text = texts[next++ % 4];
 
-	snprintf(text, sizeof(texts[0]), "%s%s%s%s%s%s%s%s%s%s", mark_names[side->mark],
+	snprintf(text, sizeof(texts[0]), "%s%s%s%s%s%s%s%s%s%s%s", mark_names[side->mark],
 			 side->one_way ? ", one-way" : "", side->by_dump ? ", by dump" : "",
 			 side->slot_lost ? ", lost slot" : side->has_slot ? ", slot" : "",
 			 side->has_subscription ? ", subscription" : "", side->attached ? ", attached" : "",
 			 side->enabled ? ", enabled" : "", side->ready ? ", ready" : "", side->refuses ? ", refuses" : "",
-			 side->mark && side->publishes_all ? ", publishes" : "");
+			 side->serves ? ", serves" : "", side->mark && side->publishes_all ? ", publishes" : "");
 	return *text == ',' ? text + 2 : text;
 }
 

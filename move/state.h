@@ -31,6 +31,7 @@ typedef struct SideEvidence
 	bool		enabled;
 	bool		ready;			/* ... and all tables are copied */
 	bool		refuses;		/* writes */
+	bool		serves;			/* a shard that is not frozen */
 	bool		publishes_all;	/* its tables */
 } SideEvidence;
 

@@ -94,6 +94,14 @@ take_snapshots(Move *m)
 		PQclear(receive(i ? m->target : m->source, (i ? m->target : m->source)->reader));
 }
 
+/* Begin the transaction in which the target starts to serve, with texts by thaw.sql, positions.sql and freeze_again.sql. */
+static void
+begin_start(Move *m, const char *thaw, const char *positions, const char *freeze, const char *rest)
+{
+	run(m->target, "BEGIN; SET LOCAL lock_timeout = '2s'; DROP SCHEMA IF EXISTS %s; %s; %s; %s; %s", m->name, thaw, positions,
+		freeze, rest);
+}
+
 /*
  * Stop the source and start the target.  No lock is held while another is waited for: the guards are there already, and
  * a schema that they look for refuses all later writes at once.  Then the transactions end that may have passed before.
@@ -193,8 +201,8 @@ stop_and_start(Move *m, Stop *stop)
 	 */
 	begins = by_dump ? fmt("CREATE PUBLICATION %s", m->name) :
 		fmt("ALTER SUBSCRIPTION %s DISABLE; ALTER SUBSCRIPTION %s SET (slot_name = NONE)", m->name, m->name);
-	run(to, "BEGIN; SET LOCAL lock_timeout = '2s'; DROP SCHEMA IF EXISTS %s; %s; %s; %s; %s; %s", m->name, thaw,
-		PQgetvalue(sequences, 0, 0), freeze, begins, mark(m, to, from, MARK_SWITCHED, by_dump || m->seen.target.one_way));
+	begin_start(m, thaw, PQgetvalue(sequences, 0, 0), freeze,
+				fmt("%s; %s", begins, mark(m, to, from, MARK_SWITCHED, by_dump || m->seen.target.one_way)));
 	if (now() > stop->until && !from->error && !to->error)
 		return not_now(m, "it took longer than --max-stop");
 	kill_point("started");
@@ -277,8 +285,8 @@ look_before(Move *m)
 	 * takes longer
 	 */
 	if (!m->options.by_dump)
-		run(m->target, "BEGIN; SET LOCAL lock_timeout = '2s'; DROP SCHEMA IF EXISTS %s; %s; %s; ROLLBACK", m->name,
-			value(m->target, &sql_thaw, m->shards, "{}"), value(m->target, &sql_freeze_again, m->frozen));
+		begin_start(m, value(m->target, &sql_thaw, m->shards, "{}"), "SELECT",
+					value(m->target, &sql_freeze_again, m->frozen), "ROLLBACK");
 	if (m->target->error && !is_lost(m->target))
 	{
 		const char *why = m->target->error;

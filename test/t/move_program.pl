@@ -73,6 +73,14 @@ sub im
 		'--to', $through{to} // $to->connstr($db), @args);
 	return $rc;
 }
+# Run it with --from and --to exchanged.
+sub exchanged
+{
+	($from, $to) = ($to, $from);
+	im(@_);
+	($from, $to) = ($to, $from);
+	return $rc;
+}
 # Set a parameter; returns when new sessions have it, because a reload only sends a signal.
 sub configure
 {
@@ -800,6 +808,25 @@ is(left(), ' ', 'the page cleans up without the program: nothing is left on eith
 is(error_of($_, 'INSERT INTO insta5.t (n) VALUES (4)'), '',
 	'after the clean-up of the page, writes are taken by server ' . $_->name) for $old, $new;
 
+# It was not gone: what the page says for the older side, when one was cleaned up and both serve
+fresh('is_back');
+is(im('insta5'), 0, 'a move before its target seems to be gone');
+my ($clean_up, $clean_older) = map { $_->{text} } section_blocks('docs/moving-a-shard.md', 'States');
+old($clean_up);
+for my $args ([], ['--reverse'], ['--finish'], ['--cancel'])
+{
+	my $name = "both sides serve: @{$args}[0 .. $#$args] ";
+	is(im(@$args), 5, $name . 'is refused');
+	like($err, qr/do not belong together\n  why:  Both serve it\.\n  next: keep clients from/, "${name}tells");
+}
+is(exchanged('--finish'), 5, 'both sides serve: --finish of the other direction is refused');
+is(im('--status'), 0, 'both sides serve: --status');
+like($out, qr/serves:  both sides: FREEZE ONE\n(.*\n)*  next:    keep clients from the older side/,
+	'both sides serve: --status tells to freeze one');
+# this side has no subscription
+new($clean_older =~ s/^ALTER SUBSCRIPTION.*\n//r);
+is(places() . left(), 'insta5 - ', 'the page cleans up the older side, and the other serves');
+
 # Servers that hang while writes are refused, and come back
 fresh('hangs');
 my $hung = PostgreSQL::Test::Utils::tempdir . '/hung';
@@ -921,7 +948,7 @@ is(im({ at => 'comparing' }, 'insta5'), -1,
 is(im('--reverse'), 0, '--reverse of a move whose rows were not compared');
 is(places(), 'insta5 insta5 frozen',
 	'--reverse of a move whose rows were not compared: the source serves');
-is(im('--cancel'), 0, '--cancel after --reverse of a move whose rows were not compared');
+is(exchanged('--finish'), 0, '--finish after --reverse of a move whose rows were not compared');
 is(im({ at => 'comparing' }, 'insta5', '--one-way'), -1,
 	'a move with --one-way is killed while rows are compared');
 is(im(), 0, 'a move with --one-way ends though its rows were not compared');
@@ -1132,7 +1159,7 @@ fresh('reach');
 	like($err, qr/the target's server cannot .*; give --target-for-source, also with --reverse$/m,
 		'--reverse without --target-for-source tells the option');
 	is(im('--reverse', @reach), 0, '--reverse with --target-for-source');
-	is(im('--cancel'), 0, '--cancel after --reverse with --target-for-source');
+	is(exchanged('--finish'), 0, '--finish after --reverse with --target-for-source');
 	%through = ();
 }
 
@@ -1184,8 +1211,8 @@ for my $way ([], ['--reverse'])
 			'--finish after a way back is refused as long as --from and --to are not exchanged');
 		like($err, qr/the source serves insta5, which was moved there/,
 			'--finish after a way back tells that the source serves');
-		is(im('--cancel'), 0, '--cancel after a way back drops the copy');
-		is(left(), ' ', '--cancel after a way back leaves nothing');
+		is(exchanged('--finish'), 0, '--finish after a way back drops the copy');
+		is(left(), ' ', '--finish after a way back leaves nothing');
 	}
 	else
 	{
