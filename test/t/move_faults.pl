@@ -479,8 +479,10 @@ is(im('--finish'), 0, '--finish with a table that was made again');
 # Any role can hold one on a schema, and on a sequence, to the end of its transaction.
 fresh('locks');
 old('CREATE ROLE alice LOGIN');
-for my $holds (q{SELECT pg_get_object_address('schema', '{instaid_move_5}', '{}')},
-	q{DO $$ BEGIN PERFORM nextval('insta5.table_id_seq'); EXCEPTION WHEN OTHERS THEN END $$})
+my $oid = old(q{SELECT 'insta5.table_id_seq'::regclass::oid});
+my $on_schema = q{SELECT pg_get_object_address('schema', '{instaid_move_5}', '{}')};
+for my $holds ($on_schema,
+	"DO \$\$ BEGIN PERFORM nextval($oid); EXCEPTION WHEN OTHERS THEN END \$\$")
 {
 	my $alice = PostgreSQL::Test::Utils::tempdir . '/alice';
 	append_to_file("$alice.sql", "BEGIN; $holds; \\echo held\nSELECT pg_sleep(100)");
@@ -496,7 +498,7 @@ for my $holds (q{SELECT pg_get_object_address('schema', '{instaid_move_5}', '{}'
 # one that the program cannot end, it waits for
 {
 	my $psql = 'psql -Xqd "' . $old->connstr($db) . '"';
-	my $do = "$psql -c \"BEGIN; SELECT nextval('insta5.table_id_seq'); PREPARE TRANSACTION 'p'\"";
+	my $do = "$psql -c \"BEGIN; $on_schema; PREPARE TRANSACTION 'p'\"";
 	$do .= "; (sleep 4; $psql -c \"ROLLBACK PREPARED 'p'\") >/dev/null 2>&1 & false";
 	is(im('insta5', '--on-switch', "[ \$INSTAID_MOVE = back ] || { $do; }", '--max-stop', 30), 9,
 		'the router fails, and a prepared transaction holds a lock');
@@ -539,6 +541,9 @@ like($out . $err, qr/^table insta5\.t differs\n(.*\n)*.*rows differ, and nothing
 is(places(), 'insta5 frozen insta5', '--finish drops nothing if rows differ');
 ($from, $to) = ($new, $old);
 is(im({ at => 'stopped' }, '--no-verify'), -1, 'the way back is killed while writes are refused');
+is(im('--status'), 0, '--status of a way back that was killed');
+like($out, qr/^  next:    at once, run the command again or --switch, or --cancel$/m,
+	'--status tells to go on at once while writes are refused');
 for my $again ('', ' again')
 {
 	is(im('--cancel'), 0, "--cancel$again of a way back that was killed");
@@ -732,7 +737,7 @@ old('ALTER SUBSCRIPTION instaid_move_5 DISABLE');
 new('INSERT INTO insta5.t (n) VALUES (1)');
 says('--status tells how far.', '--verify', '--max-wait', '0.1');
 old(q{ALTER SUBSCRIPTION instaid_move_5 ENABLE; SELECT instaid.thaw_shard('insta5')});
-says('--status tells the state.', '--finish', '--no-verify');
+says('keep clients from the older side, and clean it up by hand', '--finish', '--no-verify');
 old(q{SELECT instaid.freeze_shard('insta5')});
 is(im('--finish'), 0, '--finish of a source that was thawed and frozen again');
 ($from, $to) = ($new, $old);
