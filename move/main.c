@@ -167,9 +167,8 @@ choose_shards(Move *m, const char *patterns)
 
 /* Who holds a lock, as any role can */
 const char *
-busy_session(Move *m, Server *s, const char *number)
+busy_session(Server *s, const char *number)
 {
-	(void) m;
 	forget_error(s);
 	return value(s, &sql_lock_holder, number);
 }
@@ -189,7 +188,7 @@ lock(Move *m)
 		{
 			if (now() > until)
 				return fail(m, BUSY, fmt("another run is moving %s with the %s", m->shown, s->name),
-							busy_session(m, s, number),
+							busy_session(s, number),
 							"Wait for it, or end the session with pg_terminate_backend().");
 			nap(0.2);
 		}
@@ -280,7 +279,8 @@ void
 show_status(Move *m)
 {
 	const StateText *text = &state_texts[m->state];
-	const char *next = text->next;
+	const char *next = text->next,
+			   *run = value(m->source, &sql_lock_holder, m->name + strlen("instaid_move_"));
 	bool		fails;
 
 	if (m->options.json)
@@ -289,9 +289,11 @@ show_status(Move *m)
 		print_json(m->shown);
 		printf(", \"state\": \"%s\", \"serves\": \"%s\",\n   \"source\": \"%s\",\n   \"target\": \"%s\"", text->name,
 			   serving(m), side_text(&m->seen.source), side_text(&m->seen.target));
+		printf(",\n   \"run\": ");
+		print_json(run ? run : "none");
 	}
 	else
-		printf("%s: %s\n  serves:  %s\n", plain(m->shown), text->name, serving(m));
+		printf("%s: %s\n  serves:  %s\n  run:     %s\n", plain(m->shown), text->name, serving(m), run ? plain(run) : "none");
 	show_copy(m, m->source, m->target, "copy   ");
 	fails = show_copy(m, m->target, m->source, "way back");
 

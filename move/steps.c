@@ -159,7 +159,7 @@ step_begin(Move *m)
 		return status;
 	/* two runs with one shard in common have two locks */
 	if (!run(m->source, "BEGIN; SELECT pg_advisory_xact_lock(hashtext('instaid-move'), -1)") && !is_lost(m->source))
-		return fail(m, BUSY, fmt("another move begins with the %s", m->source->name), busy_session(m, m->source, "-1"),
+		return fail(m, BUSY, fmt("another move begins with the %s", m->source->name), busy_session(m->source, "-1"),
 					"Wait for it, or end the session with pg_terminate_backend().");
 	others[0] = rows(m->source, &sql_marks, m->shards);
 	others[1] = rows(m->target, &sql_marks, m->shards);

@@ -724,7 +724,13 @@ for my $case ([ 'If it is a copy, DROP PUBLICATION instaid_move_5.', 'copy', 'ne
 		$new->connstr($target), 'insta5');
 	like($err, qr/^  next: \Q$expected\E$/m, "the program says what to do next: $expected");
 }
-im({ at => 'following' });
+{
+	my $status = PostgreSQL::Test::Utils::tempdir . '/status';
+	im({ at => 'following', do => 'instaid-move --from "' . $from->connstr($db) . '" --to "'
+		  . $to->connstr($db) . "\" --status >$status; kill -9 \$PPID" });
+	like(slurp_file($status), qr/^  run:     Session \d+ of role \w+ holds its lock\.$/m,
+		'--status tells of a run that is at work');
+}
 says('Run the command without --finish, to its end.', '--finish');
 im({ at => 'detached' }, '--cancel');
 says('--cancel, or the --finish that was begun', '--status');
