@@ -76,9 +76,9 @@ sub im
 # Run it with --from and --to exchanged.
 sub exchanged
 {
-	($from, $to) = ($to, $from);
+	($from, $to, @through{ 'from', 'to' }) = ($to, $from, @through{ 'to', 'from' });
 	im(@_);
-	($from, $to) = ($to, $from);
+	($from, $to, @through{ 'from', 'to' }) = ($to, $from, @through{ 'to', 'from' });
 	return $rc;
 }
 # Set a parameter; returns when new sessions have it, because a reload only sends a signal.
@@ -1108,11 +1108,8 @@ is(im('--reverse', @slow), 0, '--reverse of 21 shards');
 is(old(q{SELECT count(*) FROM instaid.shards WHERE NOT frozen; SELECT max(n) FROM user102.t;
 	SELECT last_value FROM user100.down}), "21\n2\n-1",
 	'21 shards serve after --reverse, with sequences that go on');
-($from, $to) = ($new, $old);
-is(im('--cancel'), 5, '--cancel of 21 shards is refused with --from and --to exchanged');
-($from, $to) = ($old, $new);
-is(im('--cancel'), 0, '--cancel of 21 shards');
-is(left(), ' ', '--cancel of 21 shards leaves nothing');
+is(exchanged('--finish'), 0, '--finish of 21 shards');
+is(left(), ' ', '--finish of 21 shards leaves nothing');
 {
 	my $half = $old->safe_psql('postgres', 'CREATE DATABASE half');
 	$old->safe_psql('half', 'CREATE EXTENSION instaid');
@@ -1268,8 +1265,8 @@ is(new("INSERT INTO insta5.t (n) VALUES (1); SELECT count(*), count(DISTINCT id)
 is(im('--reverse'), 0, '--reverse of the SQL edition');
 is(old("INSERT INTO insta5.t (n) VALUES (1); SELECT count(*), count(DISTINCT id) FROM insta5.t"),
 	'102|102', '--reverse of the SQL edition: the source has all rows');
-is(im('--cancel'), 0, '--cancel of the SQL edition');
-is(left(), ' ', '--cancel of the SQL edition leaves nothing');
+is(exchanged('--finish'), 0, '--finish of the SQL edition');
+is(left(), ' ', '--finish of the SQL edition leaves nothing');
 old(q{COMMENT ON SCHEMA instaid_sql IS 'instaid 0.9, SQL edition'});
 is(im('--check-only', 'insta5'), 5, 'the SQL edition does not move to another version');
 like($out, qr/! the source has the SQL edition 0\.9, and the target the SQL edition 1\.0/,
