@@ -142,6 +142,24 @@ read_marks(Move *m, Server *s, Server *other, const char *patterns)
 	return settled(m, "cannot find the move");
 }
 
+/* Refuse if another role may have a move of the shards, whose mark is not believed: its copy looks like anything. */
+static int
+check_others(Move *m, const char *patterns)
+{
+	for (int i = 0; i < 2; i++)
+	{
+		Server	   *s = i ? m->target : m->source;
+		PGresult   *found = rows(s, &sql_other_marks, patterns, (i ? m->source : m->target)->id);
+		char	   *role = column(found, 0, "owner");
+
+		if (role)
+			return fail(m, IN_THE_WAY, fmt("role %s has a move of these shards, or claims to have one", role),
+						fmt("Publication %s of the %s belongs to it.", column(found, 0, "name"), s->name),
+						fmt("Run the command as %s. If this role moves nothing, drop its publication.", role));
+	}
+	return settled(m, "cannot find the move");
+}
+
 /* Choose the shards of a new move; each argument chooses one. */
 static int
 choose_shards(Move *m, const char *patterns)
@@ -346,7 +364,7 @@ show_all(Move *m, const char *patterns)
 		printf(found ? "\n]\n" : "[]\n");
 	else if (!found && !m->source->error && !m->target->error)
 		printf("no move is under way between these databases\n");
-	return settled(m, "cannot see the state");
+	return found ? settled(m, "cannot see the state") : check_others(m, patterns);
 }
 
 /*** The work ***/
@@ -577,6 +595,7 @@ work(Move *m, Mode mode, const char *patterns)
 		return show_all(m, patterns);
 	if ((status = read_marks(m, m->source, m->target, patterns))
 		|| (status = read_marks(m, m->target, m->source, patterns))
+		|| (!m->name && (status = check_others(m, patterns)))
 		|| (!m->name && is_new && patterns && (status = choose_shards(m, patterns))))
 		return status;
 	if (!m->name && is_new)
