@@ -101,7 +101,8 @@ print_failure(const Move *m)
 	{
 		fputs("  why:  ", stderr);
 		for (const char *line = m->why; *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
-			fprintf(stderr, "%s%.*s\n", line == m->why ? "" : "        ", (int) strcspn(line, "\n"), line);
+			fprintf(stderr, "%s%s\n", line == m->why ? "" : "        ",
+					plain(fmt("%.*s", (int) strcspn(line, "\n"), line)));
 	}
 	if (m->next)
 		fprintf(stderr, "  next: %s\n", plain(m->next));
@@ -289,7 +290,7 @@ show_copy(Move *m, Server *from, Server *to, const char *name)
 		printf("            %.1f of %.1f MB, %.1f MB/s, about %.0f s left\n", number_of(progress, 0, "bytes") / 1e6,
 			   total / 1e6, rate / 1e6, left);
 	if (errors > 0)
-		printf("            %s\n", worker_message(m, to));
+		printf("            %s\n", plain(worker_message(m, to)));
 	return errors > 0;
 }
 

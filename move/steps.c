@@ -248,7 +248,7 @@ make_indexes(Move *m)
 static int
 publish_new(Move *m, bool *has_changed)
 {
-	bool		is_new = PQntuples(rows(m->source, &sql_unpublished, m->shards, m->name)) > 0;
+	bool		is_new = value(m->source, &sql_unpublished, m->shards, m->name) != NULL;
 	char	   *published,
 			   *known;
 
@@ -335,7 +335,7 @@ follow(Move *m, double until, bool *has_changed)
 {
 	Server	   *from = m->source,
 			   *to = m->target;
-	char	   *last = "";
+	char	   *last = fmt("%s", "");
 	double		told = 0,
 				compared = 0,
 				waiting = now(),
@@ -399,7 +399,10 @@ follow(Move *m, double until, bool *has_changed)
 			say("%s", line);
 			told = now();
 		}
+		free(last);
 		last = line;
+		PQclear(progress);
+		PQclear(slot);
 		if (is_there && is_active && !creators)
 			return DONE;
 		if (is_there && until == 0)
