@@ -602,7 +602,7 @@ is(im('--cancel'), 0, '--cancel with what is not UTF-8');
 # ESC, CR, DEL and U+009B in what others named
 my $controls = "x\e[2K\r\x7f\xc2\x9b2J";
 my $shown = 'x\\x1b[2K\\x0d\\x7f\\x9b2J';
-fresh('controls', qq{CREATE TABLE insta5.u (n integer CONSTRAINT "$controls" UNIQUE,
+fresh('controls', qq{CREATE TABLE insta5.u (n integer CONSTRAINT "u $controls" UNIQUE,
 	id integer PRIMARY KEY)});
 sub is_plain
 {
@@ -626,7 +626,7 @@ old('INSERT INTO insta5.u VALUES (1, 2)');
 $new->poll_query_until($db, 'SELECT apply_error_count > 1 FROM pg_stat_subscription_stats
 	WHERE subname = $$instaid_move_5$$');
 is(im('--status'), 0, '--status with a target that cannot apply');
-is_plain(qr/^            The target's log says: .*"$shown"$/m, 'the log of a server, in --status');
+is_plain(qr/^            The target's log says: .*"u $shown"$/m, 'the log of a server, in --status');
 is(im('--cancel'), 0, '--cancel with a target that cannot apply');
 new(qq{SELECT instaid.create_shard('$controls', 7)});
 is(im($controls), 5, 'a shard with control characters that the source has not');
