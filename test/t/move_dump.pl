@@ -152,7 +152,8 @@ for my $case ([ 'insta5', '--check-only' ], [ 'insta%' ], [ 'insta5', '--finish'
 is((Move::run('--from', $from->connstr($db), '--to', $to->connstr($db), '--finish', 'insta6'))[0],
 	0, 'other shards than those of the move of another role');
 sql($new, q{CREATE ROLE mallory; GRANT CREATE ON DATABASE postgres TO mallory; SET ROLE mallory;
-	CREATE PUBLICATION instaid_move_7; COMMENT ON PUBLICATION instaid_move_7 IS '"insta5" no json'});
+	CREATE PUBLICATION instaid_move_7;
+	COMMENT ON PUBLICATION instaid_move_7 IS '"insta5" no json'});
 is(im('--status'), 0, 'a mark that another role forges changes nothing of a move');
 sql($new, 'DROP OWNED BY mallory; DROP ROLE mallory');
 is(im('--reverse'), 5, 'a move with --dump has no --reverse');

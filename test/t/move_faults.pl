@@ -567,8 +567,9 @@ for my $case ([ $new, $old ], [ $old, $new, '--dump' ], [ $new, $old, '--dump' ]
 	my $what = "from @{[ $from->name ]} to another encoding @args";
 	is(im('insta5', @args), 0, $what);
 	is($to->safe_psql($db, q{SET client_encoding = 'UTF8'; INSERT INTO insta5."café" DEFAULT VALUES
-			ON CONFLICT DO NOTHING; SELECT k, v, "naïve", obj_description('insta5."café"'::regclass)
-			FROM insta5.t, insta5."café"}), 'é|ü|é|für alle', "definitions and rows: $what");
+			ON CONFLICT DO NOTHING;
+		SELECT k, v, "naïve", obj_description('insta5."café"'::regclass)
+		FROM insta5.t, insta5."café"}), 'é|ü|é|für alle', "definitions and rows: $what");
 	is(im('--finish'), 0, "--finish: $what");
 }
 ($from, $to) = ($new, $old);
@@ -626,7 +627,8 @@ old('INSERT INTO insta5.u VALUES (1, 2)');
 $new->poll_query_until($db, 'SELECT apply_error_count > 1 FROM pg_stat_subscription_stats
 	WHERE subname = $$instaid_move_5$$');
 is(im('--status'), 0, '--status with a target that cannot apply');
-is_plain(qr/^            The target's log says: .*"u $shown"$/m, 'the log of a server, in --status');
+is_plain(qr/^            The target's log says: .*"u $shown"$/m,
+	'the log of a server, in --status');
 is(im('--cancel'), 0, '--cancel with a target that cannot apply');
 new(qq{SELECT instaid.create_shard('$controls', 7)});
 is(im($controls), 5, 'a shard with control characters that the source has not');
@@ -665,7 +667,8 @@ is(im('--prepare', 'insta5'), 0, '--prepare, before somebody creates for long');
 	sleep(3);
 	my $before = $used->();
 	sleep(7);
-	cmp_ok($used->() - $before, '<', 300, "a program that waits takes no more memory than $before kB");
+	cmp_ok($used->() - $before, '<', 300,
+		"a program that waits takes no more memory than $before kB");
 	kill 'TERM', $pid;
 	$program->finish;
 	$session->('ROLLBACK');

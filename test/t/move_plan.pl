@@ -176,7 +176,7 @@ at('a', q{DROP SCHEMA "odd 'name""" CASCADE});
 		'shards of such names stay');
 	is(planned("a\e[2K\r\xc2\x9b"), 5, 'a plan with control characters in an argument');
 	like($err, qr/no server has such a shard: a\\x1b\[2K\\x0d\\x9b$/m, 'they are escaped');
-	is(planned('--drain', 'a', '--', '--check-only'), 0, 'a plan with names of several lines, again');
+	is(planned('--drain', 'a', '--', '--check-only'), 0, 'a plan with such names, again');
 	IPC::Run::run([ 'xargs', '-r', '-d', '\n', '-n', 1, 'sh', '-c' ],
 		'<', \$out =~ s/^instaid-move/true/mgr, '>', \my $shown, '2>&1');
 	ok(!-e 'sprung', 'a name of a shard is no command of the shell');
@@ -195,7 +195,8 @@ for my $case ([ "password=SE\\ CRET " . conninfo('a'), conninfo('a') ],
 	map { [ "postgresql:///a?$_->[0]", "postgresql:///a?$_->[1]" ] }
 	map { my $at = 'host=' . $node{a}->host . '&port=' . $node{a}->port;
 		(["$at&password=SECRET", $at], ["password=SECRET&$at", $at],
-			["$at&sslpassword=SE%20CRET&password=SECRET&sslmode=disable", "$at&sslmode=disable"]) } 1)
+			["$at&sslpassword=SE%20CRET&password=SECRET&sslmode=disable",
+				"$at&sslmode=disable"]) } 1)
 {
 	my ($conn, $shown) = @$case;
 	unlink $file;
