@@ -15,12 +15,14 @@ print_json(const char *text)
 	}
 	putchar('"');
 	for (const char *c = text; *c; c++)
-		if (*c == '"' || *c == '\\')
-			printf("\\%c", *c);
-		else if ((unsigned char) *c < ' ')
-			printf("\\u%04x", *c);
+	{
+		int			code = control_at(&c);
+
+		if (code >= 0)
+			printf("\\u%04x", code);
 		else
-			putchar(*c);
+			printf(*c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+	}
 	putchar('"');
 }
 

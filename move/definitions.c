@@ -12,16 +12,19 @@
 
 /*** What pg_dump writes ***/
 
-/* What a program writes, or null if it fails */
+/* What a program writes, or null if it fails; its messages are printed, which can have names in them */
 static char *
 output_of(char *const *args)
 {
-	char	   *text = NULL;
-	size_t		room = 0;
+	char	   *text = NULL,
+			   *line = NULL;
+	size_t		room = 0,
+				line_room = 0;
 	int			status,
 				out[2];
 	pid_t		child;
-	FILE	   *output;
+	FILE	   *output,
+			   *messages = tmpfile();
 	bool		is_read;
 
 	if (pipe(out) != 0 || (child = fork()) < 0)
@@ -29,6 +32,8 @@ output_of(char *const *args)
 	if (child == 0)
 	{
 		dup2(out[1], 1);
+		if (messages)
+			dup2(fileno(messages), 2);
 		close(out[0]);
 		close(out[1]);
 		execv(args[0], args);
@@ -41,7 +46,15 @@ output_of(char *const *args)
 	/* all of it: a text has no zero byte */
 	is_read = getdelim(&text, &room, '\0', output) > 0 && !ferror(output);
 	fclose(output);
-	return waitpid(child, &status, 0) == child && status == 0 && is_read ? text : NULL;
+	is_read &= waitpid(child, &status, 0) == child && status == 0;
+	if (messages)
+	{
+		rewind(messages);
+		while (getline(&line, &line_room, messages) > 0)
+			fprintf(stderr, "%s\n", plain(fmt("%.*s", (int) strcspn(line, "\n"), line)));
+		fclose(messages);
+	}
+	return is_read ? text : NULL;
 }
 
 /* The pg_dump in PATH that comes closest to a major version from above; the first of several; or null */
@@ -83,7 +96,7 @@ static char *
 dump(Move *m, Server *s, int version, const char *section, const char *snapshot)
 {
 	PGresult   *names = rows(s, &sql_dump_patterns, m->shards);
-	char	  **args = grown(NULL, PQntuples(names) + 9, sizeof(char *));
+	char	  **args = grown(NULL, PQntuples(names) + 10, sizeof(char *));
 	char	   *text,
 			   *first,
 			   *last = NULL;
@@ -98,6 +111,8 @@ dump(Move *m, Server *s, int version, const char *section, const char *snapshot)
 	args[n++] = (char *) section;
 	if (snapshot)
 		args[n++] = fmt("--snapshot=%s", snapshot);
+	/* as both sessions have it, whatever the databases have */
+	args[n++] = "--encoding=UTF8";
 	args[n++] = "--no-publications";
 	args[n++] = "--no-subscriptions";
 	args[n++] = fmt("--lock-wait-timeout=%.0f", 1000 * (m->options.max_wait < 1 ? 1 : m->options.max_wait));
@@ -222,7 +237,8 @@ take_fingerprints(Move *m, char *taken[2])
 		Server	   *s = i ? m->target : m->source;
 		PGresult   *result = receive(s, s->conn);
 
-		taken[i] = PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : NULL;
+		taken[i] = PQntuples(result) > 0 ? fmt("%s", PQgetvalue(result, 0, 0)) : NULL;
+		PQclear(result);
 	}
 	return taken[0] && taken[1];
 }

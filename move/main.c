@@ -101,7 +101,8 @@ print_failure(const Move *m)
 	{
 		fputs("  why:  ", stderr);
 		for (const char *line = m->why; *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
-			fprintf(stderr, "%s%.*s\n", line == m->why ? "" : "        ", (int) strcspn(line, "\n"), line);
+			fprintf(stderr, "%s%s\n", line == m->why ? "" : "        ",
+					plain(fmt("%.*s", (int) strcspn(line, "\n"), line)));
 	}
 	if (m->next)
 		fprintf(stderr, "  next: %s\n", plain(m->next));
@@ -138,6 +139,24 @@ read_marks(Move *m, Server *s, Server *other, const char *patterns)
 		m->shards = column(marks, i, "shards");
 		m->frozen = column(marks, i, "frozen");
 		m->full = column(marks, i, "full");
+	}
+	return settled(m, "cannot find the move");
+}
+
+/* Refuse if another role may have a move of the shards, whose mark is not believed: its copy looks like anything. */
+static int
+check_others(Move *m, const char *patterns)
+{
+	for (int i = 0; i < 2; i++)
+	{
+		Server	   *s = i ? m->target : m->source;
+		PGresult   *found = rows(s, &sql_other_marks, patterns, (i ? m->source : m->target)->id);
+		char	   *role = column(found, 0, "owner");
+
+		if (role)
+			return fail(m, IN_THE_WAY, fmt("role %s has a move of these shards, or claims to have one", role),
+						fmt("Publication %s of the %s belongs to it.", column(found, 0, "name"), s->name),
+						fmt("Run the command as %s. If this role moves nothing, drop its publication.", role));
 	}
 	return settled(m, "cannot find the move");
 }
@@ -270,7 +289,7 @@ show_copy(Move *m, Server *from, Server *to, const char *name)
 		printf("            %.1f of %.1f MB, %.1f MB/s, about %.0f s left\n", number_of(progress, 0, "bytes") / 1e6,
 			   total / 1e6, rate / 1e6, left);
 	if (errors > 0)
-		printf("            %s\n", worker_message(m, to));
+		printf("            %s\n", plain(worker_message(m, to)));
 	return errors > 0;
 }
 
@@ -348,7 +367,7 @@ show_all(Move *m, const char *patterns)
 		printf(found ? "\n]\n" : "[]\n");
 	else if (!found && !m->source->error && !m->target->error)
 		printf("no move is under way between these databases\n");
-	return settled(m, "cannot see the state");
+	return found ? settled(m, "cannot see the state") : check_others(m, patterns);
 }
 
 /*** The work ***/
@@ -579,6 +598,7 @@ work(Move *m, Mode mode, const char *patterns)
 		return show_all(m, patterns);
 	if ((status = read_marks(m, m->source, m->target, patterns))
 		|| (status = read_marks(m, m->target, m->source, patterns))
+		|| (!m->name && (status = check_others(m, patterns)))
 		|| (!m->name && is_new && patterns && (status = choose_shards(m, patterns))))
 		return status;
 	if (!m->name && is_new)

@@ -38,6 +38,20 @@ nap(double seconds)
 	nanosleep(&t, NULL);
 }
 
+/* The code of a control character, at whose last byte it then is, or -1 for another character */
+int
+control_at(const char **at)
+{
+	const unsigned char *c = (const unsigned char *) *at;
+
+	if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
+	{
+		(*at)++;
+		return c[1];
+	}
+	return c[0] < ' ' || c[0] == 0x7f ? c[0] : -1;
+}
+
 /* A text for a line of its own: names may have line breaks, and what terminals obey. */
 const char *
 plain(const char *text)
@@ -46,7 +60,11 @@ plain(const char *text)
 			   *end = copy;
 
 	for (const char *c = text; *c; c++)
-		end += sprintf(end, (unsigned char) *c < ' ' || *c == 0x7f ? "\\x%02x" : "%c", *c);
+	{
+		int			code = control_at(&c);
+
+		end += code >= 0 && code != '\t' ? sprintf(end, "\\x%02x", code) : sprintf(end, "%c", *c);
+	}
 	*end = '\0';
 	return copy;
 }
@@ -283,12 +301,16 @@ value(Server *s, const Query *query,...)
 {
 	va_list		args;
 	PGresult   *result;
+	char	   *first;
 
 	va_start(args, query);
 	send_of(s, query, args);
 	va_end(args);
 	result = receive(s, s->conn);
-	return PQntuples(result) > 0 && !PQgetisnull(result, 0, 0) ? PQgetvalue(result, 0, 0) : NULL;
+	/* an answer takes some kB, and loops ask for hours */
+	first = PQntuples(result) > 0 && !PQgetisnull(result, 0, 0) ? fmt("%s", PQgetvalue(result, 0, 0)) : NULL;
+	PQclear(result);
+	return first;
 }
 
 /* Run each command that a query answers, in a transaction of its own. */

@@ -293,6 +293,7 @@ publish_new(Move *m, bool *has_changed)
 					"Each line with ! above tells the cure. Run the same command again.");
 	if ((status = empty_copies(m, added)))
 		return status;
+	PQclear(added);
 	run_each(m->source, &sql_unpublished, m->shards, m->name);
 	published = value(m->source, &sql_published, m->name);
 	known = value(m->target, &sql_known, m->target->subscription);
@@ -359,7 +360,7 @@ follow(Move *m, double until, bool *has_changed)
 {
 	Server	   *from = m->source,
 			   *to = m->target;
-	char	   *last = "";
+	char	   *last = fmt("%s", "");
 	double		told = 0,
 				compared = 0,
 				waiting = now(),
@@ -423,7 +424,10 @@ follow(Move *m, double until, bool *has_changed)
 			say("%s", line);
 			told = now();
 		}
+		free(last);
 		last = line;
+		PQclear(progress);
+		PQclear(slot);
 		if (is_there && is_active && !creators)
 			return DONE;
 		if (is_there && until == 0)

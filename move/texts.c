@@ -416,7 +416,7 @@ print_body(const char *before, const char *body, const char *other)
 			printf("    %s...\n", before);
 			break;
 		}
-		printf("    %s%.*s\n", before, (int) length, line);
+		printf("    %s%s\n", before, plain(fmt("%.*s", (int) length, line)));
 	}
 }
 
@@ -430,7 +430,7 @@ print_name(const Entry *entry)
 
 	if (!owner)
 	{
-		printf("%s", entry->head);
+		printf("%s", plain(entry->head));
 		return;
 	}
 	for (const char *c = type + 8; c < schema; c++)
@@ -438,8 +438,8 @@ print_name(const Entry *entry)
 	putchar(' ');
 	schema += 10;
 	if (schema[0] != '-')
-		printf("%.*s.", (int) (owner - schema), schema);
-	printf("%.*s of %s", (int) (type - entry->head), entry->head, owner + 9);
+		printf("%s.", plain(fmt("%.*s", (int) (owner - schema), schema)));
+	printf("%s", plain(fmt("%.*s of %s", (int) (type - entry->head), entry->head, owner + 9)));
 }
 
 /*

@@ -274,6 +274,11 @@ SKIP:
 	unlike($out, qr/^  ! forged/m, 'a name with a line break forges no line');
 	like($out, qr/^  ! table insta5\."x\\x0a  ! forged" has no replica identity/m,
 		'a line break in a name is written as \x0a');
+	$old->safe_psql('forged', qq{CREATE TABLE insta5."\e\x7f\xc2\x9b" (n integer)});
+	($rc, $out) = Move::run('--from', $old->connstr('forged'), '--to', $target, 'insta5',
+		'--check-only', '--json');
+	like($out, qr/insta5\.\\"\\u001b\\u007f\\u009b\\" has no replica identity/,
+		'JSON has control characters escaped');
 }
 
 #### Servers without room ####

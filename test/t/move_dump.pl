@@ -137,6 +137,25 @@ is(im('--dump', 'insta5'), 0, 'the same command after a move with --dump does no
 is(im('--status'), 0, '--status after a move with --dump');
 like($out, qr/^insta5: moved, the target serves it\n  serves: .* target\n.*none\n  next: .*--finish$/m,
 	'--status after a move with --dump tells to --finish');
+# to a superuser, who does not believe the mark of another role
+for my $case ([ 'insta5', '--check-only' ], [ 'insta%' ], [ 'insta5', '--finish' ], ['--finish'],
+	['--cancel'], ['--status'])
+{
+	my ($rc, $said, $failed) = Move::run('--from', $from->connstr($db), '--to', $to->connstr($db),
+		'--trust', 'own', @$case);
+	is($rc, 5, "the move of another role: @$case");
+	like($failed, qr/^instaid-move: role own has a move of these shards, or claims to have one
+  why:  Publication instaid_move_5 of the target belongs to it\.
+  next: Run the command as own\./m, "the role that has the move is named: @$case");
+	unlike("$said$failed", qr/drop (?!its publication)/, "nothing is to be dropped: @$case");
+}
+is((Move::run('--from', $from->connstr($db), '--to', $to->connstr($db), '--finish', 'insta6'))[0],
+	0, 'other shards than those of the move of another role');
+sql($new, q{CREATE ROLE mallory; GRANT CREATE ON DATABASE postgres TO mallory; SET ROLE mallory;
+	CREATE PUBLICATION instaid_move_7;
+	COMMENT ON PUBLICATION instaid_move_7 IS '"insta5" no json'});
+is(im('--status'), 0, 'a mark that another role forges changes nothing of a move');
+sql($new, 'DROP OWNED BY mallory; DROP ROLE mallory');
 is(im('--reverse'), 5, 'a move with --dump has no --reverse');
 is(im('--cancel'), 5, 'a move with --dump is not cancelled after the switch');
 like($err, qr/next: --finish the move, and then move it/,

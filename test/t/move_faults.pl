@@ -1,7 +1,9 @@
 # What trials of instaid-move have found, each with its test: move_program.pl has the moves
 # themselves, and what ends them.
+#
+# packages: postgresql-@PG@-pgaudit?
 # not in: assert
-# takes 230 s
+# takes 250 s
 
 use strict;
 use warnings;
@@ -15,10 +17,13 @@ use Clients;
 use Docs;
 use Move;
 
+chomp(my $libraries = `$ENV{PG_CONFIG} --pkglibdir`);
+my $has_pgaudit = -e "$libraries/pgaudit.so";
+note 'pgaudit is not installed for this PostgreSQL' if !$has_pgaudit;
 my @settings = ('wal_retrieve_retry_interval = 50ms', 'max_replication_slots = 20',
 	'max_wal_senders = 20', 'fsync = off', 'max_prepared_transactions = 5',
 	'logging_collector = on', 'log_statement = ddl', 'compute_query_id = on',
-	'shared_preload_libraries = pg_stat_statements');
+	"shared_preload_libraries = 'pg_stat_statements" . ($has_pgaudit ? ", pgaudit'" : "'"));
 my ($old, $new) = map { Clients::server($_, { allows_streaming => 'logical',
 		auth_extra => [ '--create-role', 'own' ] }, @settings) } 'a', 'b';
 $_->safe_psql('postgres', 'CREATE ROLE app; CREATE ROLE own LOGIN REPLICATION') for $old, $new;
@@ -530,9 +535,11 @@ for ([ $old, 'LATIN1' ], [ $new, 'UTF8' ])
 }
 $db = 'encoded';
 old(q{SET client_encoding = 'UTF8'; SELECT instaid.create_shard('insta5', 5);
-	CREATE TABLE insta5.t (k text PRIMARY KEY, v text); INSERT INTO insta5.t VALUES ('é', 'ü')});
+	CREATE TABLE insta5.t (k text PRIMARY KEY, v text); INSERT INTO insta5.t VALUES ('é', 'ü');
+	CREATE TABLE insta5."café" ("naïve" text DEFAULT 'é' PRIMARY KEY);
+	INSERT INTO insta5."café" VALUES (DEFAULT); COMMENT ON TABLE insta5."café" IS 'für alle'});
 is(im('insta5'), 0, 'a move to an encoding that writes é otherwise');
-like($out, qr/verified: 1 tables, 1 rows/, 'rows are the same in two encodings');
+like($out, qr/verified: 2 tables, 2 rows/, 'rows are the same in two encodings');
 old(q{SET session_replication_role = replica; UPDATE insta5.t SET v = 'u'});
 is(im('--verify'), 6, 'a row that differs between two encodings is found');
 is(im('--finish'), 6, '--finish compares the rows, too');
@@ -554,6 +561,86 @@ for my $again ('', ' again')
 }
 ($from, $to) = ($old, $new);
 is(im('--finish', '--no-verify'), 0, '--finish --no-verify drops rows that differ');
+for my $case ([ $new, $old ], [ $old, $new, '--dump' ], [ $new, $old, '--dump' ])
+{
+	($from, $to, my @args) = @$case;
+	my $what = "from @{[ $from->name ]} to another encoding @args";
+	is(im('insta5', @args), 0, $what);
+	is($to->safe_psql($db, q{SET client_encoding = 'UTF8'; INSERT INTO insta5."café" DEFAULT VALUES
+			ON CONFLICT DO NOTHING;
+		SELECT k, v, "naïve", obj_description('insta5."café"'::regclass)
+		FROM insta5.t, insta5."café"}), 'é|ü|é|für alle', "definitions and rows: $what");
+	is(im('--finish'), 0, "--finish: $what");
+}
+($from, $to) = ($new, $old);
+old(q{SET client_encoding = 'UTF8'; DROP SCHEMA insta5 CASCADE});
+new(q{SET client_encoding = 'UTF8'; SELECT instaid.create_shard('insta5', 5);
+	CREATE TABLE insta5.t (k text PRIMARY KEY DEFAULT '€')});
+for my $args ([], ['--dump'])
+{
+	is(im('insta5', @$args), 6, "a definition with a letter that the target lacks @$args");
+	like($err, qr/has no equivalent in encoding "LATIN1"/, "the letter is told @$args");
+	is(im('--cancel'), 0, "--cancel after a letter that the target lacks @$args");
+}
+# without an encoding, bytes count
+$new->safe_psql('postgres',
+	q{CREATE DATABASE ascii ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0});
+$old->safe_psql('postgres', 'CREATE DATABASE ascii');
+$db = 'ascii';
+$_->safe_psql($db, 'CREATE EXTENSION instaid') for $old, $new;
+new(q{SELECT instaid.create_shard('insta5', 5);
+	CREATE TABLE insta5."café" (k text PRIMARY KEY DEFAULT 'é')});
+is(im('insta5'), 0, 'a move from SQL_ASCII with what is UTF-8');
+is(im('--reverse'), 0, '--reverse to SQL_ASCII');
+is(exchanged('--finish'), 0, '--finish with SQL_ASCII');
+new(q{ALTER TABLE insta5."café" ALTER k SET DEFAULT E'\xe9'});
+is(im('insta5'), 1, 'from SQL_ASCII with what is not UTF-8');
+like($err, qr/invalid byte sequence for encoding "UTF8": 0xe9/, 'what is not UTF-8 is told');
+is(im('--cancel'), 0, '--cancel with what is not UTF-8');
+
+#### What terminals obey ####
+
+# ESC, CR, DEL and U+009B in what others named
+my $controls = "x\e[2K\r\x7f\xc2\x9b2J";
+my $shown = quotemeta 'x\x1b[2K\x0d\x7f\x9b2J';
+fresh('controls', qq{CREATE TABLE insta5.u (n integer CONSTRAINT "u $controls" UNIQUE,
+	id integer PRIMARY KEY)});
+sub is_plain
+{
+	my ($pattern, $what) = @_;
+	my $said = $out . $err;
+	like($said, $pattern, "control characters are escaped: $what");
+	unlike($said, qr/[^\n\t -~\x80-\xff]|\xc2[\x80-\x9f]/, "a terminal obeys nothing of: $what");
+	return;
+}
+is(im('--prepare', 'insta5'), 0, '--prepare, before definitions with control characters');
+old(qq{CREATE TABLE insta5."$controls" (n integer PRIMARY KEY, "$controls" integer);
+	CREATE FUNCTION insta5.f() RETURNS integer LANGUAGE sql AS '
+	SELECT 1 /* $controls */'});
+is(im('--switch'), 6, 'definitions with control characters that only one side has');
+is_plain(qr/^  only on the source: table insta5\.x\\x1b.* of .*\n(.*\n)*?.*"$shown" integer/m,
+	'definitions of one side');
+is_plain(qr/^    \tSELECT 1 \/\* $shown \*\//m, 'the body of a function, which keeps its tabs');
+old(qq{DROP TABLE insta5."$controls"; DROP FUNCTION insta5.f});
+new(q{SET session_replication_role = replica; INSERT INTO insta5.u VALUES (1, 1)});
+old('INSERT INTO insta5.u VALUES (1, 2)');
+$new->poll_query_until($db, 'SELECT apply_error_count > 1 FROM pg_stat_subscription_stats
+	WHERE subname = $$instaid_move_5$$');
+is(im('--status'), 0, '--status with a target that cannot apply');
+is_plain(qr/^            The target's log says: .*"u $shown"$/m,
+	'the log of a server, in --status');
+is(im('--cancel'), 0, '--cancel with a target that cannot apply');
+new(qq{SELECT instaid.create_shard('$controls', 7)});
+is(im($controls), 5, 'a shard with control characters that the source has not');
+is_plain(qr/^  why:  The target has $shown\.$/m, 'a cause');
+old(qq{CREATE TABLE insta5."$controls" (n integer PRIMARY KEY);
+	CREATE FUNCTION hold() RETURNS void LANGUAGE plpgsql AS '
+	BEGIN LOCK TABLE insta5."$controls"; PERFORM pg_sleep(4); END'});
+is(im({ at => 'slot', do => 'psql -qd "' . $old->connstr($db)
+		. '" -c "SELECT hold()" >/dev/null 2>&1 & sleep 0.5' }, 'insta5', '--max-wait', 1), 1,
+	'pg_dump cannot lock a table');
+is_plain(qr/^pg_dump: .*$shown/m, 'the messages of pg_dump');
+is(im('--cancel'), 0, '--cancel after pg_dump failed');
 
 #### The check: move_check.pl has what it finds ####
 
@@ -566,11 +653,35 @@ is(im('insta5', '--source-for-target', $old->connstr($db) . " options='-c statem
 	'a copy without the timeout, and with a range type and an operator class');
 is(im('--finish'), 0, '--finish of a copy without the timeout');
 
+#### Memory ####
+
+fresh('memory');
+is(im('--prepare', 'insta5'), 0, '--prepare, before somebody creates for long');
+{
+	my $session = Clients::session($old, $db);
+	$session->('BEGIN; CREATE TABLE insta5.late ()');
+	my $program = IPC::Run::start([ 'instaid-move', '--from', $old->connstr($db), '--to',
+			$new->connstr($db), '--switch', '--max-wait', 30 ], '<', \undef, '>', \$out, '2>&1');
+	my $pid = $program->{KIDS}[0]{PID};
+	my $used = sub { return slurp_file("/proc/$pid/status") =~ /^VmRSS:\s+(\d+)/m ? $1 : 0 };
+	sleep(3);
+	my $before = $used->();
+	sleep(7);
+	cmp_ok($used->() - $before, '<', 300,
+		"a program that waits takes no more memory than $before kB");
+	kill 'TERM', $pid;
+	$program->finish;
+	$session->('ROLLBACK');
+	like($out, qr/session \d+ creates something in the schema/, 'it waits for who creates');
+}
+is(im('--cancel'), 0, '--cancel after the creation');
+
 #### Passwords ####
 
 fresh('secret', 'CREATE EXTENSION pg_stat_statements');
 new('CREATE EXTENSION pg_stat_statements');
-$_->safe_psql($db, q{ALTER DATABASE secret SET log_statement = 'all'}) for $old, $new;
+$_->safe_psql($db, q{ALTER DATABASE secret SET log_statement = 'all'}
+	  . ($has_pgaudit ? q{; ALTER DATABASE secret SET pgaudit.log = 'all'} : '')) for $old, $new;
 my @secret = ('--source-for-target', $old->connstr($db) . ' password=SECRET',
 	'--target-for-source', $new->connstr($db) . ' password=SECRET');
 is(im({ at => 'subscribed' }, 'insta5', @secret), -1, 'a move with passwords is killed');

@@ -167,13 +167,16 @@ is(planned('--drain', 'a', '--', '--no-verify', '--on-switch', q{echo 'it'"'"'s'
 at('a', q{DROP SCHEMA "odd 'name""" CASCADE});
 # a name that would be a line or a pattern
 {
-	my @odd = ("b\ntouch sprung #", "a\n", 'eval;touch sprung;exit', 'user%');
+	my @odd = ("b\ntouch sprung #", "a\n", "c\xc2\x9b2J", 'eval;touch sprung;exit', 'user%');
 	my $id = 4000;
 	at('a', "SELECT instaid.create_shard(E'" . s/\n/\\n/gr . "', " . $id++ . ')') for @odd;
 	is(planned('--drain', 'a', '--', '--check-only'), 0, 'a plan with names of several lines');
 	unlike($out, qr/^(?!instaid-move )|user%/m, 'each line is a command, and none has a pattern');
-	is(() = $err =~ /^# shard ID \d+ of a stays: its name has a % or a line break$/mg, 3,
+	is(() = $err =~ /^# shard ID \d+ of a stays: its name has a % or a control character$/mg, 4,
 		'shards of such names stay');
+	is(planned("a\e[2K\r\xc2\x9b"), 5, 'a plan with control characters in an argument');
+	like($err, qr/no server has such a shard: a\\x1b\[2K\\x0d\\x9b$/m, 'they are escaped');
+	is(planned('--drain', 'a', '--', '--check-only'), 0, 'a plan with such names, again');
 	IPC::Run::run([ 'xargs', '-r', '-d', '\n', '-n', 1, 'sh', '-c' ],
 		'<', \$out =~ s/^instaid-move/true/mgr, '>', \my $shown, '2>&1');
 	ok(!-e 'sprung', 'a name of a shard is no command of the shell');
@@ -187,6 +190,23 @@ unlike($out . $err, qr/SEC/, 'a password is not printed');
 like($err, qr/^# the password of a is left out: put it into ~\/.pgpass$/m,
 	'a password that is left out is told');
 like($out, qr/ --source-for-target 'host=/, 'a plan tells how others reach a server of two lines');
+for my $case ([ "password=SE\\ CRET " . conninfo('a'), conninfo('a') ],
+	[ conninfo('a') . ' password=SECRET\\\\', conninfo('a') ],
+	map { [ "postgresql:///a?$_->[0]", "postgresql:///a?$_->[1]" ] }
+	map { my $at = 'host=' . $node{a}->host . '&port=' . $node{a}->port;
+		(["$at&password=SECRET", $at], ["password=SECRET&$at", $at],
+			["$at&sslpassword=SE%20CRET&password=SECRET&sslmode=disable",
+				"$at&sslmode=disable"]) } 1)
+{
+	my ($conn, $shown) = @$case;
+	unlink $file;
+	append_to_file($file, "a $conn\nb " . conninfo('b') . "\n");
+	is(planned('--drain', 'a'), 0, "a plan for a server with a password: $conn");
+	IPC::Run::run([ 'sh', '-c', $out =~ s/^instaid-move/printf '%s\\n'/mgr ], '>', \my $args);
+	is(($args =~ /^--from\n(.*)/m)[0] =~ s/\s+\z//r, $shown,
+		"the rest of the connection is printed: $conn");
+	like($err, qr/^# the password of a is left out: /m, "the password is left out: $conn");
+}
 
 # Wrong usage, and what is in the way
 servers('a', 'b');
