@@ -244,17 +244,55 @@ make_indexes(Move *m)
 	return settled(m, "cannot make the indexes");
 }
 
+/*
+ * What the target has of a table that is going to be copied is an older copy, whose end was lost, or that of another
+ * table, which was dropped on the source.
+ */
+static int
+empty_copies(Move *m, PGresult *tables)
+{
+	Server	   *to = m->target;
+	bool		is_forgotten = false;
+
+	for (int i = 0; i < PQntuples(tables); i++)
+	{
+		const char *table = column(tables, i, "name");
+		char	   *code;
+
+		if (!value(to, &sql_has_pages, table))
+			continue;
+		/* nothing is applied to it any more, and what was sent before has been */
+		if (!is_forgotten && !run(to, "ALTER SUBSCRIPTION %s REFRESH PUBLICATION", m->name))
+			return unreachable(m, to, m->source, "the target cannot ask the source for its tables");
+		if (!is_forgotten && !has_confirmed(m, m->source, now() + m->options.max_wait) && !HAS_ERROR(m))
+			return fail(m, NOT_NOW, fmt("%s cannot be copied again yet", table), worker_message(m, to),
+						"Run the same command again when the target has caught up, or --cancel.");
+		is_forgotten = true;
+		say("copying %s again: the target has rows of an older copy, or of a table that was dropped", table);
+		/* no code of the table's owner may run with our rights */
+		run(to, "BEGIN; LOCK TABLE ONLY %s IN SHARE ROW EXCLUSIVE MODE", table);
+		if ((code = value(to, &sql_code_of_table, table)))
+			return fail(m, BROKEN, fmt("%s cannot be copied again", table), code, "--cancel, and begin again.");
+		run(to, "SET LOCAL session_replication_role = replica; DELETE FROM ONLY %s; COMMIT", table);
+	}
+	return settled(m, "cannot empty the tables that are copied again");
+}
+
 /* Add tables to the publication that both sides have since it was made, and let the target know. */
 static int
 publish_new(Move *m, bool *has_changed)
 {
-	bool		is_new = PQntuples(rows(m->source, &sql_unpublished, m->shards, m->name)) > 0;
+	PGresult   *added = rows(m->source, &sql_unpublished, m->shards, m->name);
+	bool		is_new = PQntuples(added) > 0;
 	char	   *published,
 			   *known;
+	int			status;
 
 	if (is_new && show_findings(m, rows(m->source, &sql_check_identity, m->shards, "f")))
 		return fail(m, IN_THE_WAY, "a table that was created since cannot be replicated", NULL,
 					"Each line with ! above tells the cure. Run the same command again.");
+	if ((status = empty_copies(m, added)))
+		return status;
 	run_each(m->source, &sql_unpublished, m->shards, m->name);
 	published = value(m->source, &sql_published, m->name);
 	known = value(m->target, &sql_known, m->target->subscription);
@@ -262,8 +300,6 @@ publish_new(Move *m, bool *has_changed)
 		return settled(m, "cannot publish the new tables");
 	if (is_new || strcmp(published, known) != 0)
 	{
-		int			status;
-
 		/* PostgreSQL 15 applies rows to them with our rights */
 		if ((status = trust_again(m, m->source)) || (status = trust_again(m, m->target)))
 			return status;
@@ -277,8 +313,8 @@ publish_new(Move *m, bool *has_changed)
 
 /*
  * The end of a table's copy drops its slot on the source, and then commits that on the target.  A crash between leaves
- * a table that waits for this slot for ever, and no error is counted.  Such a table is copied again.  It still is one of
- * these until the last step is done.
+ * a table that waits for this slot for ever, and no error is counted.  Such a table is no more published, so that
+ * publish_new() begins with it again.
  */
 static int
 copy_again(Move *m)
@@ -297,20 +333,7 @@ copy_again(Move *m)
 	if (!still || strcmp(still, copied) != 0)
 		return settled(m, "cannot see the copies");
 	for (int i = 0; i < PQntuples(lost); i++)
-	{
-		const char *table = PQgetvalue(lost, i, 0);
-		char	   *code;
-
-		say("copying %s again: a server crashed at the end of its copy", table);
-		/* no code of the table's owner may run with our rights */
-		run(to, "BEGIN; LOCK TABLE ONLY %s IN SHARE ROW EXCLUSIVE MODE", table);
-		if ((code = value(to, &sql_code_of_table, table)))
-			return fail(m, BROKEN, fmt("%s cannot be copied again", table), code, "--cancel, and begin again.");
-		run(to, "SET LOCAL session_replication_role = replica; DELETE FROM ONLY %s; COMMIT", table);
-		if (!to->error)
-			run(m->source, "ALTER PUBLICATION %s DROP TABLE ONLY %s", m->name, table);
-	}
-	run(to, "ALTER SUBSCRIPTION %s REFRESH PUBLICATION", m->name);
+		run(m->source, "ALTER PUBLICATION %s DROP TABLE ONLY %s", m->name, PQgetvalue(lost, i, 0));
 	return settled(m, "cannot copy tables again");
 }
 

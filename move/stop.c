@@ -219,6 +219,51 @@ stop_and_start(Move *m, Stop *stop)
 	return settled(m, NULL);
 }
 
+/*
+ * Run commands on a server, whoever holds a lock that they need: any role can hold one for as long as it likes, and
+ * writes are refused meanwhile.  Who does so for two seconds is ended while we are next in the queue, or named if this
+ * role may not do that.
+ */
+static void
+insist(Server *s, const char *commands)
+{
+	const char *told = "";
+
+	send_text(s, s->conn, commands, NULL);
+	while (!s->error)
+	{
+		PGresult   *blockers;
+
+		s->answer_by = now() + 2;
+		receive(s, s->conn);
+		s->answer_by = 0;
+		if (strcmp(s->sqlstate, "40P01") == 0)
+		{
+			forget_error(s);
+			send_text(s, s->conn, commands, NULL);
+			continue;
+		}
+		if (strcmp(s->sqlstate, SILENT) != 0)
+			return;
+		forget_error(s);
+		open_reader(s);
+		/* what it sees is not of the snapshot of a comparison */
+		PQclear(rows_of_text(s, s->reader, "ROLLBACK"));
+		send_text(s, s->reader, sql_end_blockers.text, fmt("%d", PQbackendPID(s->conn)));
+		blockers = receive(s, s->reader);
+		for (int i = 0; i < PQntuples(blockers); i++)
+		{
+			const char *line = fmt(is_true(blockers, i, "is_ended") ? "ended %s, for whom the %s could not serve again" :
+								   "waiting for %s before the %s can serve again", column(blockers, i, "name"), s->name);
+
+			if (strcmp(line, told) != 0)
+				say("%s", told = line);
+		}
+		if (PQstatus(s->conn) == CONNECTION_OK)
+			forget_error(s);
+	}
+}
+
 /* Let the source serve again. */
 int
 step_serve_again(Move *m)
@@ -226,8 +271,10 @@ step_serve_again(Move *m)
 	char	   *thaw = value(m->source, &sql_thaw, m->shards, m->frozen);
 	const char *why;
 
-	run(m->source, "SET lock_timeout = '10s'; SET synchronous_commit = on; DROP SCHEMA IF EXISTS %s; %s", m->name,
-		thaw ? thaw : "SELECT");
+	run(m->source, "SET lock_timeout = 0; SET synchronous_commit = on");
+	insist(m->source, fmt("DROP SCHEMA IF EXISTS %s", m->name));
+	insist(m->source, thaw ? thaw : "SELECT");
+	run(m->source, "SET lock_timeout = '10s'");
 	if (m->options.hook && m->may_be_told && !m->source->error && (why = run_hook(m, "back", 60)))
 		say("--on-switch was told INSTAID_MOVE=back: %s", why);
 	m->may_be_told = false;
@@ -286,7 +333,8 @@ look_before(Move *m)
 	 */
 	if (!m->options.by_dump)
 		begin_start(m, value(m->target, &sql_thaw, m->shards, "{}"), "SELECT",
-					value(m->target, &sql_freeze_again, m->frozen), "ROLLBACK");
+					value(m->target, &sql_freeze_again, m->frozen),
+					fmt("ALTER SUBSCRIPTION %s DISABLE; ROLLBACK", m->name));
 	if (m->target->error && !is_lost(m->target))
 	{
 		const char *why = m->target->error;

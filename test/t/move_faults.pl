@@ -16,8 +16,9 @@ use Docs;
 use Move;
 
 my @settings = ('wal_retrieve_retry_interval = 50ms', 'max_replication_slots = 20',
-	'max_wal_senders = 20', 'fsync = off', 'logging_collector = on', 'log_statement = ddl',
-	'compute_query_id = on', 'shared_preload_libraries = pg_stat_statements');
+	'max_wal_senders = 20', 'fsync = off', 'max_prepared_transactions = 5',
+	'logging_collector = on', 'log_statement = ddl', 'compute_query_id = on',
+	'shared_preload_libraries = pg_stat_statements');
 my ($old, $new) = map { Clients::server($_, { allows_streaming => 'logical',
 		auth_extra => [ '--create-role', 'own' ] }, @settings) } 'a', 'b';
 $_->safe_psql('postgres', 'CREATE ROLE app; CREATE ROLE own LOGIN REPLICATION') for $old, $new;
@@ -461,6 +462,50 @@ is(error_of($old, 'INSERT INTO insta5.nokey VALUES (1); UPDATE insta5.nokey SET 
 $_->safe_psql($db, 'ALTER TABLE insta5.nokey ADD PRIMARY KEY (n)') for $old, $new;
 is(im(), 0, 'a move goes on when a later table has a key');
 is(im('--finish'), 0, '--finish with a table that came later');
+
+# A table that is dropped and made again: its first rows must not stay, and its new ones be copied
+fresh('remade', 'CREATE TABLE insta5.u (id bigint PRIMARY KEY REFERENCES insta5.t);
+	INSERT INTO insta5.u SELECT id FROM insta5.t');
+is(im('--prepare', 'insta5'), 0, '--prepare, before a table is made again');
+old('BEGIN; DROP TABLE insta5.u; CREATE TABLE insta5.u (id bigint PRIMARY KEY REFERENCES insta5.t);
+	INSERT INTO insta5.u SELECT id FROM insta5.t LIMIT 3; COMMIT');
+is(im(), 0, 'a move goes on when a table was made again');
+like($out, qr/copying insta5\.u again/, 'a table that was made again: the program tells it');
+like($out, qr/verified: 2 tables, 103 rows/, 'a table that was made again has its new rows');
+is(im('--finish'), 0, '--finish with a table that was made again');
+
+#### Locks of others, while the source is to serve again ####
+
+# Any role can hold one on a schema, and on a sequence, to the end of its transaction.
+fresh('locks');
+old('CREATE ROLE alice LOGIN');
+for my $holds (q{SELECT pg_get_object_address('schema', '{instaid_move_5}', '{}')},
+	q{DO $$ BEGIN PERFORM nextval('insta5.table_id_seq'); EXCEPTION WHEN OTHERS THEN END $$})
+{
+	my $alice = PostgreSQL::Test::Utils::tempdir . '/alice';
+	append_to_file("$alice.sql", "BEGIN; $holds; \\echo held\nSELECT pg_sleep(100)");
+	my $do = "psql -XAtq -U alice -d \"" . $old->connstr($db) . "\" -f $alice.sql >$alice 2>&1 &"
+	  . " while ! grep -q held $alice; do sleep 0.1; done; false";
+	is(im('insta5', '--on-switch', "[ \$INSTAID_MOVE = back ] || { $do; }", '--max-stop', 30), 9,
+		"the router fails, and another role holds a lock: $holds");
+	is(places(), 'insta5 insta5 frozen',
+		"the source serves, though another role held a lock: $holds");
+	like($out, qr/ended session \d+ of role alice, for whom the source could not serve again/,
+		"the role is named whose session was ended: $holds");
+}
+# one that the program cannot end, it waits for
+{
+	my $psql = 'psql -Xqd "' . $old->connstr($db) . '"';
+	my $do = "$psql -c \"BEGIN; SELECT nextval('insta5.table_id_seq'); PREPARE TRANSACTION 'p'\"";
+	$do .= "; (sleep 4; $psql -c \"ROLLBACK PREPARED 'p'\") >/dev/null 2>&1 & false";
+	is(im('insta5', '--on-switch', "[ \$INSTAID_MOVE = back ] || { $do; }", '--max-stop', 30), 9,
+		'the router fails, and a prepared transaction holds a lock');
+	is(places(), 'insta5 insta5 frozen',
+		'the source serves when the prepared transaction has ended');
+	like($out, qr/waiting for a prepared transaction before the source can serve again/,
+		'the program tells that it waits for a prepared transaction');
+}
+is(im('--cancel'), 0, '--cancel after locks of others');
 
 #### Rows ####
 

@@ -811,13 +811,15 @@ is(error_of($_, 'INSERT INTO insta5.t (n) VALUES (4)'), '',
 # It was not gone: what the page says for the older side, when one was cleaned up and both serve
 fresh('is_back');
 is(im('insta5'), 0, 'a move before its target seems to be gone');
-my ($clean_up, $clean_older) = map { $_->{text} } section_blocks('docs/moving-a-shard.md', 'States');
+my ($clean_up, $clean_older) =
+  map { $_->{text} } section_blocks('docs/moving-a-shard.md', 'States');
 old($clean_up);
 for my $args ([], ['--reverse'], ['--finish'], ['--cancel'])
 {
 	my $name = "both sides serve: @{$args}[0 .. $#$args] ";
 	is(im(@$args), 5, $name . 'is refused');
-	like($err, qr/do not belong together\n  why:  Both serve it\.\n  next: keep clients from/, "${name}tells");
+	like($err, qr/do not belong together\n  why:  Both serve it\.\n  next: keep clients from/,
+		"${name}tells");
 }
 is(exchanged('--finish'), 5, 'both sides serve: --finish of the other direction is refused');
 is(im('--status'), 0, 'both sides serve: --status');
