@@ -106,7 +106,7 @@ check_trust(Move *m, Server *of)
 		{
 			char	   *role = column(found, n, "owner");
 
-			finding(m, "error", "trust", fmt("the shards use, or could use, %s of the %s, which belongs"
+			finding(m, "error", "trust", fmt("the shards use or could use %s of the %s, which belongs"
 											 " to %s", column(found, n, "name"), s->name, role),
 					fmt("drop it there, or trust this role: --trust %s", role));
 		}

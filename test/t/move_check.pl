@@ -222,8 +222,8 @@ for my $args ( ['--one-way'], ['--dump'])
 	trial('error trust', 'function ok\(.*anyelement\) of the target, .* to pg_monitor: .*--trust pg',
 		$used, "$ok ALTER FUNCTION public.ok(anyelement) OWNER TO pg_monitor", @args);
 	# what would be called in the place of what the shard uses
-	trial('error trust, error trust, error trust', [ 'could use, function ok\(integer\) of',
-			'could use, operator ===\(integer,bigint\) of', 'could use, type ok of' ],
+	trial('error trust, error trust, error trust', [ 'could use function ok\(integer\) of',
+			'could use operator ===\(integer,bigint\) of', 'could use type ok of' ],
 		$used, "$ok GRANT CREATE ON SCHEMA public TO other; SET ROLE other;
 		CREATE FUNCTION public.ok(integer) RETURNS boolean LANGUAGE sql AS 'SELECT true';
 		CREATE OPERATOR public.=== (FUNCTION = int48eq, LEFTARG = integer, RIGHTARG = bigint);

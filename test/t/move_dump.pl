@@ -255,7 +255,7 @@ sql($new, 'DROP EVENT TRIGGER alter');
 		my $do = "echo >>$count; test `wc -l <$count` -ne $when || $plants";
 		is(im({ at => 'dumped', do => $do }, '--dump', 'insta5'), 5,
 			"a function of another role that fits better is refused, dump $when");
-		like($out, qr/use, or could use, function ext\.f\(integer\) of the target, which/,
+		like($out, qr/use or could use function ext\.f\(integer\) of the target, which/,
 			"the function that fits better is told, dump $when");
 		is(sql($to, 'SELECT is_called FROM ext.ran'), 'f', "it did not run, dump $when");
 		serves("after a function that fits better, dump $when");
