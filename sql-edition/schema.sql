@@ -75,7 +75,8 @@ BEGIN
         UNION ALL SELECT tableoid, oid, typnamespace, typowner FROM pg_type
         UNION ALL SELECT tableoid, oid, oprnamespace, oprowner FROM pg_operator
     ) AS o (class, oid, schema, owner) ON o.schema = n.oid AND o.owner <> n.nspowner
-    WHERE n.nspname IN ('instaid', 'instaid_sql') LIMIT 1;
+        JOIN pg_roles AS r ON r.oid = o.owner
+    WHERE n.nspname IN ('instaid', 'instaid_sql') AND NOT r.rolsuper LIMIT 1;
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('%s belongs to another role', part.name),
