@@ -239,7 +239,7 @@ HINT:  Drop it if it is no part of instaid, and run this file again\.$/m,
 run_as('mallory', 'planted', 'DROP FUNCTION instaid_sql._open(regclass, bigint, text)');
 $node->safe_psql('planted', q{CREATE FUNCTION instaid_sql._open(regclass, bigint, text)
 	RETURNS bigint LANGUAGE sql AS 'SELECT 1';
-	ALTER FUNCTION instaid_sql._open OWNER TO pg_monitor});
+	ALTER FUNCTION instaid_sql._open(regclass, bigint, text) OWNER TO pg_monitor});
 like(run_as('dba', 'planted', $script),
 	qr/\AERROR:  function .* belongs to another role\n.*owner is pg_monitor/,
 	'an update does not adopt what a predefined role has');
