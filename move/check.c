@@ -108,8 +108,8 @@ check_trust(Move *m, Server *of)
 		{
 			char	   *role = column(found, n, "owner");
 
-			finding(m, "error", "trust", fmt("the shards use %s of the %s, which belongs to %s",
-											 column(found, n, "name"), s->name, role),
+			finding(m, "error", "trust", fmt("the shards use or could use %s of the %s, which belongs"
+											 " to %s", column(found, n, "name"), s->name, role),
 					fmt("drop it there, or trust this role: --trust %s", role));
 		}
 	}
@@ -227,7 +227,7 @@ check_replication(Move *m, const char *tables)
 int
 check(Move *m)
 {
-	char	   *editions[2] = {value(m->source, &sql_edition), value(m->target, &sql_edition)},
+	char	   *editions[2] = {m->source->edition, m->target->edition},
 			   *encodings[2] = {value(m->source, &sql_encoding), value(m->target, &sql_encoding)};
 	int			versions[2] = {PQserverVersion(m->source->conn) / 10000, PQserverVersion(m->target->conn) / 10000};
 	PGresult   *size = rows(m->source, &sql_size, m->shards, (char *) NULL);

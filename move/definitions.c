@@ -154,7 +154,10 @@ dump_failed(Move *m)
 
 /*** To the target ***/
 
-/* Make definitions of the shards on the target, in its transaction, and undo what the dump has set. */
+/*
+ * Make definitions of the shards on the target, in its transaction, and undo what the dump has set.  What their names
+ * mean there is known for sure only then: another role can have committed a function meanwhile that fits better.
+ */
 int
 restore(Move *m, const char *section)
 {
@@ -167,20 +170,19 @@ restore(Move *m, const char *section)
 	/* the owners and the dump are of one snapshot */
 	run(from, "BEGIN ISOLATION LEVEL REPEATABLE READ");
 	snapshot = value(from, &sql_export_snapshot);
-	status = trust_again(m, from);
-	text = status ? NULL : dump(m, from, PQserverVersion(from->conn), section, snapshot);
+	text = dump(m, from, PQserverVersion(from->conn), section, snapshot);
+	status = text ? trust_again(m, from) : dump_failed(m);
 	run(from, "COMMIT");
 	if (status)
 		return status;
-	if (!text)
-		return dump_failed(m);
 	kill_point("dumped");
 	run_text(m->target, text);
 	if (usage)
 		run_text(m->target, usage);
 	run(m->target, "SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;"
 		" SET check_function_bodies = on; SET client_encoding = 'UTF8'");
-	return settled(m, "the definitions do not fit the target");
+	status = settled(m, "the definitions do not fit the target");
+	return status ? status : trust_again(m, m->target);
 }
 
 /* Begin the transaction that makes all definitions of the shards on the target. */

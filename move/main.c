@@ -582,15 +582,15 @@ work(Move *m, Mode mode, const char *patterns)
 	for (int i = 0; i < 2; i++)
 	{
 		Server	   *s = i ? m->target : m->source;
-		PGresult   *others = rows(s, &sql_edition_owner, m->options.trusted);
-		char	   *edition = value(s, &sql_edition),
-				   *role = column(others, 0, "owner");
+		PGresult   *found = rows(s, &sql_edition, m->options.trusted);
+		char	   *role = column(found, 0, "owner");
 
 		if (role)
-			return fail(m, IN_THE_WAY, fmt("schema %s of the %s belongs to %s", column(others, 0, "name"), s->name,
-										   role), "Its functions would run with your rights.",
+			return fail(m, IN_THE_WAY, fmt("%s of the %s belongs to %s", column(found, 0, "name"), s->name, role),
+						"What this role puts there would run with your rights.",
 						fmt("Drop it, or connect as %s, or trust this role: --trust %s.", role, role));
-		if (edition && strcmp(edition, "no instaid") == 0)
+		s->edition = column(found, 0, "edition");
+		if (!s->edition && !s->error)
 			return fail(m, IN_THE_WAY, fmt("the %s has no instaid", s->name), "Its database is empty, or another one.",
 						"CREATE EXTENSION instaid there, or install the SQL edition, and run the same command again.");
 	}

@@ -385,7 +385,11 @@ follow(Move *m, double until, bool *has_changed)
 		if (!creators && now() - compared > 1)
 		{
 			compared = now();
-			if ((!are_unchanged(m) && (status = compare_definitions(m))) || (status = publish_new(m, has_changed)))
+			/* PostgreSQL 15 applies rows with our rights, and what they run can be new */
+			if (!are_unchanged(m) && ((status = compare_definitions(m)) || (status = trust_again(m, from))
+									  || (status = trust_again(m, to))))
+				return status;
+			if ((status = publish_new(m, has_changed)))
 				return status;
 		}
 		if (now() - waiting > 10)

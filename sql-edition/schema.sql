@@ -68,12 +68,15 @@ BEGIN
             HINT = 'Run the files of that version, or of a later one.';
     END IF;
     -- CREATE OR REPLACE would keep their owner
-    SELECT pg_describe_object(d.classid, d.objid, 0) AS name, o.refobjid::regrole AS owner
-    INTO part FROM pg_depend AS d JOIN pg_namespace AS n ON n.oid = d.refobjid
-         JOIN pg_shdepend AS o ON o.classid = d.classid AND o.objid = d.objid AND o.deptype = 'o'
-         JOIN pg_database AS b ON b.oid = o.dbid AND b.datname = current_database()
-    WHERE d.refclassid = 'pg_namespace'::regclass AND n.nspname IN ('instaid', 'instaid_sql')
-      AND o.refobjid <> n.nspowner LIMIT 1;
+    SELECT pg_describe_object(o.class, o.oid, 0) AS name, o.owner::regrole
+    INTO part FROM pg_namespace AS n JOIN (
+        SELECT tableoid, oid, pronamespace, proowner FROM pg_proc
+        UNION ALL SELECT tableoid, oid, relnamespace, relowner FROM pg_class
+        UNION ALL SELECT tableoid, oid, typnamespace, typowner FROM pg_type
+        UNION ALL SELECT tableoid, oid, oprnamespace, oprowner FROM pg_operator
+    ) AS o (class, oid, schema, owner) ON o.schema = n.oid AND o.owner <> n.nspowner
+        JOIN pg_roles AS r ON r.oid = o.owner
+    WHERE n.nspname IN ('instaid', 'instaid_sql') AND NOT r.rolsuper LIMIT 1;
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('%s belongs to another role', part.name),

@@ -236,6 +236,13 @@ like(run_as('dba', 'planted', $script),
 	qr/\AERROR:  function instaid_sql\._open\(.*\) belongs to another role\n.*owner is mallory.*
 HINT:  Drop it if it is no part of instaid, and run this file again\.$/m,
 	'an update does not adopt what another role has planted');
+run_as('mallory', 'planted', 'DROP FUNCTION instaid_sql._open(regclass, bigint, text)');
+$node->safe_psql('planted', q{CREATE FUNCTION instaid_sql._open(regclass, bigint, text)
+	RETURNS bigint LANGUAGE sql AS 'SELECT 1';
+	ALTER FUNCTION instaid_sql._open(regclass, bigint, text) OWNER TO pg_monitor});
+like(run_as('dba', 'planted', $script),
+	qr/\AERROR:  function .* belongs to another role\n.*owner is pg_monitor/,
+	'an update does not adopt what a predefined role has');
 
 ### Update
 

@@ -64,11 +64,13 @@ b_in|comments|insta5.photos", "$name: the page finds the keys that leave the sch
 		CREATE ROLE guest; CREATE ROLE owner;
 		CREATE DOMAIN insta5.dom AS text; ALTER DOMAIN insta5.dom OWNER TO guest;
 		CREATE VIEW insta5.seen AS SELECT 1; ALTER VIEW insta5.seen OWNER TO owner;
+		CREATE COLLATION insta5.c FROM "C"; ALTER COLLATION insta5.c OWNER TO pg_database_owner;
 		ALTER SCHEMA insta5 OWNER TO owner});
-	is($source->safe_psql('postgres', $others->{text}), 'guest|type insta5.dom',
+	is($source->safe_psql('postgres', $others->{text}),
+		"pg_database_owner|collation insta5.c\nguest|type insta5.dom",
 		"$name: the page finds what other roles have in the schema");
 	$source->safe_psql('postgres', 'DROP VIEW insta5.seen; DROP DOMAIN insta5.dom;
-		ALTER SCHEMA insta5 OWNER TO current_user');
+		DROP COLLATION insta5.c; ALTER SCHEMA insta5 OWNER TO current_user');
 
 	my $clients = Clients->start($source, @statements);
 	sleep(0.5);

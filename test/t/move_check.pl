@@ -204,6 +204,37 @@ trial('error trust', 'definitions of dba, .* with the rights of \w+ on the targe
 			'use type pair of the target.*--trust other' ], @trial, args => ['--one-way']);
 	trial('', '', @trial, args => [ '--trust', 'other' ]);
 }
+# of predefined roles, whose members are another one's on each side
+for my $args ( ['--one-way'], ['--dump'])
+{
+	trial('error trust, error trust' . ("@$args" eq '--dump' ? ', remark dump' : ''),
+		[ 'definitions of pg_database_owner, .* on the target', 'definitions of pg_monitor,' ],
+		q{CREATE FUNCTION insta5.f() RETURNS integer LANGUAGE sql AS 'SELECT 1';
+		ALTER FUNCTION insta5.f() OWNER TO pg_database_owner;
+		CREATE COLLATION insta5.c FROM "C"; ALTER COLLATION insta5.c OWNER TO pg_monitor}, '',
+		args => $args);
+}
+{
+	my $ok = q{CREATE FUNCTION public.ok(anyelement) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+		CREATE OPERATOR public.=== (FUNCTION = int4eq, LEFTARG = integer, RIGHTARG = integer);};
+	my $used = "$ok ALTER TABLE insta5.t ADD CHECK (public.ok(n) AND n OPERATOR(public.===) 1)";
+	my @args = (args => ['--one-way']);
+	trial('error trust', 'function ok\(.*anyelement\) of the target, .* to pg_monitor: .*--trust pg',
+		$used, "$ok ALTER FUNCTION public.ok(anyelement) OWNER TO pg_monitor", @args);
+	# what would be called in the place of what the shard uses
+	trial('error trust, error trust, error trust', [ 'could use function ok\(integer\) of',
+			'could use operator ===\(integer,bigint\) of', 'could use type ok of' ],
+		$used, "$ok GRANT CREATE ON SCHEMA public TO other; SET ROLE other;
+		CREATE FUNCTION public.ok(integer) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+		CREATE OPERATOR public.=== (FUNCTION = int48eq, LEFTARG = integer, RIGHTARG = bigint);
+		CREATE DOMAIN public.ok AS integer; CREATE FUNCTION public.okay() RETURNS integer RETURN 1",
+		@args);
+}
+is($old->safe_psql('extension', q{SELECT fkcols[1] FROM pg_get_catalog_foreign_keys()
+	WHERE pktable = 'pg_authid'::regclass AND fkcols[1] ~ 'owner$' ORDER BY 1}) =~ s/\n/ /gr,
+	join(' ', sort 'lomowner', 'pubowner', 'subowner',
+		slurp_file('move/sql/include/owned.sql') =~ /(\w+owner) FROM/g),
+	'the owners in each catalog are read that has one, but for what is in no schema');
 # which grant rights on what this role creates, and run nothing
 {
 	my $default = 'ALTER DEFAULT PRIVILEGES FOR ROLE other IN SCHEMA insta5
@@ -266,6 +297,16 @@ SKIP:
 	is($new->safe_psql('planted', $ran), 'f', 'nothing in a schema instaid of another role is run');
 	is((Move::run(@run[ 0 .. 4 ], '--status', '--trust', 'own'))[0], 0,
 		'a schema instaid of a role that is trusted is used');
+
+	$new->safe_psql('postgres', 'CREATE DATABASE his; GRANT CREATE ON DATABASE his TO own');
+	$new->safe_psql('his', 'SET ROLE own; CREATE EXTENSION instaid');
+	@run = ('--from', $source, '--to', $new->connstr('his'), 'insta5', '--check-only', '--one-way');
+	($rc, undef, my $err) = Move::run(@run);
+	is($rc, 5, 'an extension that another role can drop is refused');
+	like($err, qr/extension instaid of the target belongs to own$/m,
+		'the role is told that can drop the extension, and make a schema of its own');
+	is((Move::run(@run, '--trust', 'own'))[0], 0,
+		'an extension of a role that is trusted is used');
 
 	$old->safe_psql('postgres', 'CREATE DATABASE forged TEMPLATE extension');
 	$old->safe_psql('forged', qq{CREATE TABLE insta5."x\n  ! forged" (n integer)});

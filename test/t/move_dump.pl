@@ -255,6 +255,36 @@ like($out, qr/^table insta5\.checked differs\n  only on the source: row \(1\)/m,
 	'rows that differ after a copy are named');
 serves('after rows differed');
 sql($new, 'DROP EVENT TRIGGER alter');
+# What another role makes meanwhile, and fits better than what the shard uses
+{
+	my $f = q{CREATE FUNCTION ext.f(anyelement) RETURNS boolean LANGUAGE sql AS 'SELECT true';};
+	sql($_, "CREATE SCHEMA ext; GRANT USAGE ON SCHEMA ext TO PUBLIC; $f") for $from, $to;
+	sql($to, 'GRANT CREATE ON SCHEMA ext TO app; SET ROLE app; CREATE SEQUENCE ext.ran;
+		GRANT ALL ON SEQUENCE ext.ran TO PUBLIC');
+	sql($from, 'ALTER TABLE insta5.checked ADD CONSTRAINT better CHECK (ext.f(n))');
+	my $better = q{CREATE FUNCTION ext.f(integer) RETURNS boolean LANGUAGE sql
+		AS 'SELECT nextval(''ext.ran'') > 0'};
+	my $file = PostgreSQL::Test::Utils::tempdir . '/better.sql';
+	append_to_file($file, "SET ROLE app; $better");
+	my $plants = "psql -qd \"" . $to->connstr($db) . "\" -f $file";
+	# when it is tried, and when rows follow
+	for my $when (1, 2)
+	{
+		my $count = "$file.count$when";
+		my $do = "echo >>$count; test `wc -l <$count` -ne $when || $plants";
+		is(im({ at => 'dumped', do => $do }, '--dump', 'insta5'), 5,
+			"a function of another role that fits better is refused, dump $when");
+		like($out, qr/use or could use function ext\.f\(integer\) of the target, which/,
+			"the function that fits better is told, dump $when");
+		is(sql($to, 'SELECT is_called FROM ext.ran'), 'f', "it did not run, dump $when");
+		serves("after a function that fits better, dump $when");
+		is(im('--dump', 'insta5'), 5, "it is refused from the beginning, dump $when");
+		sql($to, 'DROP FUNCTION ext.f(integer)');
+		is(im('--cancel'), 0, "--cancel after a function that fits better, dump $when");
+	}
+	sql($from, 'ALTER TABLE insta5.checked DROP CONSTRAINT better');
+}
+
 is(im('--dump', 'insta5', '--no-verify'), 0, 'a move with --dump --no-verify');
 unlike($out, qr/verified|--verify/, '--no-verify says nothing of a comparison');
 is(im('--finish'), 0, '--finish of a move with --dump --no-verify');

@@ -245,6 +245,13 @@ like($err, qr/schema instaid of squat belongs to mallory.*: give -- --trust mall
 	'a plan names the role whose code it would run');
 unlike($err, qr/sprung/, 'a plan runs nothing of that role');
 is(planned('--', '--trust', 'mallory'), 3, 'a plan runs it for a role that is trusted');
+$node{b}->safe_psql('squat', 'DROP SCHEMA instaid CASCADE');
+is(planned(), 5, 'a plan refuses a database in which another role could make a schema instaid');
+like($err, qr/squat has no instaid\n/, 'a plan names the database without instaid');
+$node{b}->safe_psql('squat',
+	'GRANT CREATE ON DATABASE squat TO mallory; SET ROLE mallory; CREATE EXTENSION instaid');
+is(planned(), 5, 'a plan refuses an extension that another role can drop');
+like($err, qr/extension instaid of squat belongs to mallory/, 'a plan names whose extension it is');
 $node{b}->safe_psql('postgres', 'DROP DATABASE squat');
 
 servers('a', 'b');

@@ -911,6 +911,21 @@ old('DROP SCHEMA insta5 CASCADE; SET ROLE own; SELECT instaid.create_shard($$ins
 		'a move as the owner keeps rows and owner, and leaves nothing');
 }
 
+# A column of another role's type that comes between --prepare and --switch
+fresh('later');
+is(im('--prepare', 'insta5'), 0, 'a move is prepared before a type of another role is used');
+$_->safe_psql($db, q{CREATE SCHEMA mal AUTHORIZATION app; SET ROLE app;
+	CREATE DOMAIN mal.d AS integer; RESET ROLE; ALTER TABLE insta5.t ADD y mal.d}) for $old, $new;
+is(im('--switch'), 5, '--switch asks whose the definitions are that have changed');
+like($out, qr/^  ! the shards use, .* type mal\.d of the target, which belongs to app:/m,
+	'--switch names the type of another role');
+is(new('SELECT count(*) FROM pg_publication'), 0, 'no way back is made to definitions of others');
+is(im('--switch', '--trust', 'app'), 0, '--switch goes on when the role is trusted');
+old('ALTER TABLE insta5.t ADD z mal.d');
+new('ALTER TABLE insta5.t ADD z mal.d');
+is(im('--reverse'), 5, '--reverse asks whose the definitions are');
+ends('a type of another role');
+
 # Guards, statistics, rows that differ, the settings of the switch
 fresh('rows', q{CREATE TABLE insta5.p (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
 	CREATE TABLE insta5.p1 PARTITION OF insta5.p DEFAULT});
