@@ -24,16 +24,20 @@ output_of(char *const *args)
 				out[2];
 	pid_t		child;
 	FILE	   *output,
-			   *messages = tmpfile();
+			   *messages;
 	bool		is_read;
 
-	if (pipe(out) != 0 || (child = fork()) < 0)
+	if (pipe(out) != 0 || !(messages = tmpfile()))
 		return NULL;
+	if ((child = fork()) < 0)
+	{
+		fclose(messages);
+		return NULL;
+	}
 	if (child == 0)
 	{
 		dup2(out[1], 1);
-		if (messages)
-			dup2(fileno(messages), 2);
+		dup2(fileno(messages), 2);
 		close(out[0]);
 		close(out[1]);
 		execv(args[0], args);
@@ -47,13 +51,10 @@ output_of(char *const *args)
 	is_read = getdelim(&text, &room, '\0', output) > 0 && !ferror(output);
 	fclose(output);
 	is_read &= waitpid(child, &status, 0) == child && status == 0;
-	if (messages)
-	{
-		rewind(messages);
-		while (getline(&line, &line_room, messages) > 0)
-			fprintf(stderr, "%s\n", plain(fmt("%.*s", (int) strcspn(line, "\n"), line)));
-		fclose(messages);
-	}
+	rewind(messages);
+	while (getline(&line, &line_room, messages) > 0)
+		fprintf(stderr, "%s\n", plain(fmt("%.*s", (int) strcspn(line, "\n"), line)));
+	fclose(messages);
 	return is_read ? text : NULL;
 }
 

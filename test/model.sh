@@ -55,7 +55,8 @@ reached=' !(((takers==3)&&crashed_after))'
 # without FULL, one reading of the clock and two ticks less
 size=
 [ -n "${FULL:-}" ] || size='-DCLOCK_MAX=2 -DLAST_TICK=7'
-check 'no ID comes twice, and IDs increase, if the clock is later after a crash' complete -DORDER $size
+check 'no ID comes twice, and IDs increase, if the clock is later after a crash' complete \
+	-DORDER $size
 check 'no committed ID comes twice, whatever the clock reads after a crash' complete \
 	-DFREE_CLOCK -DCOMMITTED_ONLY $size
 

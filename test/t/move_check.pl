@@ -219,7 +219,7 @@ for my $args ( ['--one-way'], ['--dump'])
 		CREATE OPERATOR public.=== (FUNCTION = int4eq, LEFTARG = integer, RIGHTARG = integer);};
 	my $used = "$ok ALTER TABLE insta5.t ADD CHECK (public.ok(n) AND n OPERATOR(public.===) 1)";
 	my @args = (args => ['--one-way']);
-	trial('error trust', 'function ok\(.*anyelement\) of the target, .* to pg_monitor: .*--trust pg',
+	trial('error trust', 'function ok\(.*anyelement\) of the target, .* to pg_monitor: .*--trust',
 		$used, "$ok ALTER FUNCTION public.ok(anyelement) OWNER TO pg_monitor", @args);
 	# what would be called in the place of what the shard uses
 	trial('error trust, error trust, error trust', [ 'could use function ok\(integer\) of',
