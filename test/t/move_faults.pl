@@ -700,9 +700,9 @@ for my $stop (0.02, 1)
 {
 	my $began = time;
 	is(im('--switch', '--max-stop', $stop, '--max-wait', 0, '--no-verify', '--on-switch',
-		'[ $INSTAID_MOVE = back ] || { sleep 30 & wait; }'), $stop < 1 ? $rc : 9,
+		'[ $INSTAID_MOVE = back ] || { sleep 100 & wait; }'), $stop < 1 ? $rc : 9,
 		"a router that hangs, --max-stop $stop");
-	cmp_ok(time - $began, '<', 10, 'a router that hangs is ended with what it has started');
+	cmp_ok(time - $began, '<', 60, 'a router that hangs is ended with what it has started');
 }
 is(im('--cancel'), 0, '--cancel after the router hung');
 
