@@ -156,8 +156,8 @@ dump_failed(Move *m)
 /*** To the target ***/
 
 /*
- * Make definitions of the shards on the target, in its transaction, and undo what the dump has set.  What their names
- * mean there is known for sure only then: another role can have committed a function meanwhile that fits better.
+ * Make definitions of the shards on the target, in its transaction, and undo what the dump has set.  Then ask once more
+ * whom they trust there, since another role can have committed a function meanwhile that fits better.
  */
 int
 restore(Move *m, const char *section)
@@ -173,6 +173,7 @@ restore(Move *m, const char *section)
 	snapshot = value(from, &sql_export_snapshot);
 	text = dump(m, from, PQserverVersion(from->conn), section, snapshot);
 	status = text ? trust_again(m, from) : dump_failed(m);
+
 	run(from, "COMMIT");
 	if (status)
 		return status;

@@ -143,7 +143,7 @@ read_marks(Move *m, Server *s, Server *other, const char *patterns)
 	return settled(m, "cannot find the move");
 }
 
-/* Refuse if another role may have a move of the shards, whose mark is not believed: its copy looks like anything. */
+/* Refuse if another role may have a move of the shards: its mark is not believed, and its copy would seem to be in the way. */
 static int
 check_others(Move *m, const char *patterns)
 {
@@ -483,7 +483,11 @@ cancel(Move *m)
 	if (renamed)
 		return fail(m, IN_THE_WAY, fmt("the source has %s, and not %s", renamed, m->shown),
 					"It was renamed since the move began.", "Rename it back, and run the same command again.");
-	/* a --reverse is taken back, and only --finish drops the way back: this command may be run twice */
+
+	/*
+	 * a --reverse is taken back, and only --finish drops the way back: this
+	 * command may be run twice
+	 */
 	if (m->state != CONTRADICTORY && (m->seen.source.mark == MARK_SERVES || m->seen.source.mark == MARK_NOT_COMPARED))
 	{
 		if (!m->seen.target.attached)

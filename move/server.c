@@ -38,7 +38,7 @@ nap(double seconds)
 	nanosleep(&t, NULL);
 }
 
-/* The code of a control character, at whose last byte it then is, or -1 for another character */
+/* The code of a control character, with the pointer moved to its last byte, or -1 for another character */
 int
 control_at(const char **at)
 {

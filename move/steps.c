@@ -245,8 +245,8 @@ make_indexes(Move *m)
 }
 
 /*
- * What the target has of a table that is going to be copied is an older copy, whose end was lost, or that of another
- * table, which was dropped on the source.
+ * Delete what the target already has of a table that is going to be copied: the rows of an older copy, whose end was
+ * lost, or of another table of this name, which was dropped on the source.
  */
 static int
 empty_copies(Move *m, PGresult *tables)
@@ -261,7 +261,11 @@ empty_copies(Move *m, PGresult *tables)
 
 		if (!value(to, &sql_has_pages, table))
 			continue;
-		/* nothing is applied to it any more, and what was sent before has been */
+
+		/*
+		 * nothing is applied to it any more, and what was sent before has
+		 * been
+		 */
 		if (!is_forgotten && !run(to, "ALTER SUBSCRIPTION %s REFRESH PUBLICATION", m->name))
 			return unreachable(m, to, m->source, "the target cannot ask the source for its tables");
 		if (!is_forgotten && !has_confirmed(m, m->source, now() + m->options.max_wait) && !HAS_ERROR(m))
@@ -314,8 +318,8 @@ publish_new(Move *m, bool *has_changed)
 
 /*
  * The end of a table's copy drops its slot on the source, and then commits that on the target.  A crash between leaves
- * a table that waits for this slot for ever, and no error is counted.  Such a table is no more published, so that
- * publish_new() begins with it again.
+ * a table that waits for this slot for ever, and no error is counted.  Take such a table from the publication, and
+ * publish_new() copies it again.
  */
 static int
 copy_again(Move *m)
@@ -360,7 +364,7 @@ follow(Move *m, double until, bool *has_changed)
 {
 	Server	   *from = m->source,
 			   *to = m->target;
-	char	   *last = fmt("%s", "");
+	char	   *last = strdup("");
 	double		told = 0,
 				compared = 0,
 				waiting = now(),
@@ -385,7 +389,11 @@ follow(Move *m, double until, bool *has_changed)
 		if (!creators && now() - compared > 1)
 		{
 			compared = now();
-			/* PostgreSQL 15 applies rows with our rights, and what they run can be new */
+
+			/*
+			 * PostgreSQL 15 applies rows with our rights, and what they run
+			 * can be new
+			 */
 			if (!are_unchanged(m) && ((status = compare_definitions(m)) || (status = trust_again(m, from))
 									  || (status = trust_again(m, to))))
 				return status;

@@ -247,7 +247,7 @@ insist(Server *s, const char *commands)
 			return;
 		forget_error(s);
 		open_reader(s);
-		/* what it sees is not of the snapshot of a comparison */
+		/* a comparison may have left an old snapshot there */
 		PQclear(rows_of_text(s, s->reader, "ROLLBACK"));
 		send_text(s, s->reader, sql_end_blockers.text, fmt("%d", PQbackendPID(s->conn)));
 		blockers = receive(s, s->reader);
@@ -310,7 +310,6 @@ take_back(Move *m, int status)
 		return settled(m, "cannot let the source serve again");
 	for (int i = 0; i < 2; i++)
 		PQclear(rows_of_text(i ? to : from, (i ? to : from)->reader, "ROLLBACK"));
-	run(from, "SET lock_timeout = '10s'");
 	run(to, "SET lock_timeout = '10s'");
 	return fail(m, status, what, why, next);
 }

@@ -504,7 +504,7 @@ for my $holds ($on_schema,
 {
 	my $psql = 'psql -Xqd "' . $old->connstr($db) . '"';
 	my $do = "$psql -c \"BEGIN; $on_schema; PREPARE TRANSACTION 'p'\"";
-	$do .= "; (sleep 4; $psql -c \"ROLLBACK PREPARED 'p'\") >/dev/null 2>&1 & false";
+	$do .= "; (sleep 10; $psql -c \"ROLLBACK PREPARED 'p'\") >/dev/null 2>&1 & false";
 	is(im('insta5', '--on-switch', "[ \$INSTAID_MOVE = back ] || { $do; }", '--max-stop', 30), 9,
 		'the router fails, and a prepared transaction holds a lock');
 	is(places(), 'insta5 insta5 frozen',
@@ -635,10 +635,13 @@ is(im($controls), 5, 'a shard with control characters that the source has not');
 is_plain(qr/^  why:  The target has $shown\.$/m, 'a cause');
 old(qq{CREATE TABLE insta5."$controls" (n integer PRIMARY KEY);
 	CREATE FUNCTION hold() RETURNS void LANGUAGE plpgsql AS '
-	BEGIN LOCK TABLE insta5."$controls"; PERFORM pg_sleep(4); END'});
-is(im({ at => 'slot', do => 'psql -qd "' . $old->connstr($db)
-		. '" -c "SELECT hold()" >/dev/null 2>&1 & sleep 0.5' }, 'insta5', '--max-wait', 1), 1,
-	'pg_dump cannot lock a table');
+	BEGIN LOCK TABLE insta5."$controls"; PERFORM pg_sleep(100); END'});
+my $psql = 'psql -XAtqd "' . $old->connstr($db) . '" -c';
+my $held = "SELECT 'held' FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted";
+is(im({ at => 'slot', do => "$psql 'SELECT hold()' >/dev/null 2>&1 &"
+		. " until $psql \"$held\" | grep -q held; do sleep 0.1; done" }, 'insta5', '--max-wait', 1),
+	1, 'pg_dump cannot lock a table');
+old(q{SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE query = 'SELECT hold()'});
 is_plain(qr/^pg_dump: .*$shown/m, 'the messages of pg_dump');
 is(im('--cancel'), 0, '--cancel after pg_dump failed');
 
@@ -664,7 +667,8 @@ is(im('--prepare', 'insta5'), 0, '--prepare, before somebody creates for long');
 			$new->connstr($db), '--switch', '--max-wait', 30 ], '<', \undef, '>', \$out, '2>&1');
 	my $pid = $program->{KIDS}[0]{PID};
 	my $used = sub { return slurp_file("/proc/$pid/status") =~ /^VmRSS:\s+(\d+)/m ? $1 : 0 };
-	sleep(3);
+	$program->pump until $out =~ /creates something/ || !$program->pumpable;
+	sleep(1);
 	my $before = $used->();
 	sleep(7);
 	cmp_ok($used->() - $before, '<', 300,
