@@ -68,7 +68,7 @@ reaches(Server *s, Server *other)
 static void
 check_reach(Move *m, Server *s, Server *other, const char *or_else)
 {
-	if (reaches(s, other) || is_lost(s))
+	if (s->error || reaches(s, other) || is_lost(s))
 		return;
 	finding(m, "error", "unreachable", fmt("the %s's server cannot use the %s: %s", s->name, other->name, s->error),
 			strcmp(s->sqlstate, "42501") == 0 ? fmt("%s%s", PQserverVersion(s->conn) < 160000 ? "use a superuser" :
@@ -101,7 +101,7 @@ check_trust(Move *m, Server *of)
 
 			finding(m, "error", "trust", fmt("the shards have definitions of %s, whose functions would run with the"
 											 " rights of %s on the %s", role, PQuser(s->conn), s->name),
-					fmt("connect as %s to it, or trust this role: --trust %s", role, role));
+					fmt("connect as %s to it, or trust this role: --trust %s", role, quoted(role)));
 		}
 		found = rows(s, &sql_objects_untrusted, used, m->options.trusted);
 		for (int n = 0; n < PQntuples(found); n++)
@@ -110,7 +110,7 @@ check_trust(Move *m, Server *of)
 
 			finding(m, "error", "trust", fmt("the shards use or could use %s of the %s, which belongs"
 											 " to %s", column(found, n, "name"), s->name, role),
-					fmt("drop it there, or trust this role: --trust %s", role));
+					fmt("drop it there, or trust this role: --trust %s", quoted(role)));
 		}
 	}
 	return m->errors - before;
@@ -212,11 +212,13 @@ check_replication(Move *m, const char *tables)
 	show_findings(m, rows(m->source, &sql_check_timeout, reach_option(m, m->source), own_settings(m->source->reach),
 						  "source"));
 	show_findings(m, rows(m->target, &sql_check_subscriber));
+	show_findings(m, rows(m->target, &sql_check_role, "target"));
 	show_findings(m, rows(m->target, &sql_check_room, "target", "2"));
 	check_reach(m, m->target, m->source, "");
 	if (m->options.one_way)
 		return;
 	show_findings(m, rows(m->target, &sql_check_way_back));
+	show_findings(m, rows(m->source, &sql_check_role, "source"));
 	show_findings(m, rows(m->source, &sql_check_room, "source", "1"));
 	show_findings(m, rows(m->target, &sql_check_timeout, reach_option(m, m->target), own_settings(m->target->reach),
 						  "target"));
@@ -251,6 +253,7 @@ check(Move *m)
 		check_replication(m, column(size, 0, "tables"));
 	}
 	show_findings(m, rows(m->source, &sql_check_source, m->shards));
+	show_findings(m, rows(m->source, &sql_check_children, m->shards));
 	check_dependants(m);
 	if (strcmp(editions[0], editions[1]) != 0)
 		finding(m, "error", "edition", fmt("the source has %s, and the target %s", editions[0], editions[1]),

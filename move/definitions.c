@@ -97,7 +97,7 @@ static char *
 dump(Move *m, Server *s, int version, const char *section, const char *snapshot)
 {
 	PGresult   *names = rows(s, &sql_dump_patterns, m->shards);
-	char	  **args = grown(NULL, PQntuples(names) + 10, sizeof(char *));
+	char	  **args = grown(NULL, PQntuples(names) + 11, sizeof(char *));
 	char	   *text,
 			   *first,
 			   *last = NULL;
@@ -114,6 +114,7 @@ dump(Move *m, Server *s, int version, const char *section, const char *snapshot)
 		args[n++] = fmt("--snapshot=%s", snapshot);
 	/* as both sessions have it, whatever the databases have */
 	args[n++] = "--encoding=UTF8";
+	args[n++] = fmt("--role=%s", PQuser(s->conn));
 	args[n++] = "--no-publications";
 	args[n++] = "--no-subscriptions";
 	args[n++] = fmt("--lock-wait-timeout=%.0f", 1000 * (m->options.max_wait < 1 ? 1 : m->options.max_wait));
@@ -284,6 +285,9 @@ compare_definitions(Move *m)
 	}
 	if (!take_fingerprints(m, taken))
 		return settled(m, "cannot read the definitions");
+	if (show_findings(m, rows(m->source, &sql_check_children, m->shards)))
+		return fail(m, IN_THE_WAY, "a partition or a child is not in the moved schemas", "It has come since the check.",
+					"Each line with ! above tells the cure. Run the same command again.");
 	for (int i = 0; i < 2; i++)
 	{
 		Server	   *s = i ? m->target : m->source;

@@ -137,7 +137,9 @@ read_marks(Move *m, Server *s, Server *other, const char *patterns)
 						fmt("It moves %s.", column(marks, i, "shown")), "Name all of them, or none.");
 		m->name = name;
 		m->shards = column(marks, i, "shards");
-		m->frozen = column(marks, i, "frozen");
+		/* that of a way back is as old as its preparation */
+		if (!m->frozen || !is_true(marks, i, "is_prepared"))
+			m->frozen = column(marks, i, "frozen");
 		m->full = column(marks, i, "full");
 	}
 	return settled(m, "cannot find the move");
@@ -245,8 +247,10 @@ measure(Move *m, double copied, double *total, double *rate, double *left)
 static const char *
 serving(Move *m)
 {
-	return m->source->serves && m->target->serves ? "both sides: FREEZE ONE" : m->source->serves ? "the source" :
-		m->target->serves ? "the target" : "none";
+	bool		source = m->seen.source.serves && !m->seen.source.refuses,
+				target = m->seen.target.serves && !m->seen.target.refuses;
+
+	return source && target ? "both sides: FREEZE ONE" : source ? "the source" : target ? "the target" : "none";
 }
 
 /* Tell of what goes from one side to the other; returns whether it fails. */
@@ -313,6 +317,9 @@ show_status(Move *m)
 	}
 	else
 		printf("%s: %s\n  serves:  %s\n  run:     %s\n", plain(m->shown), text->name, serving(m), run ? plain(run) : "none");
+	for (int i = 0; i < 2 && m->state == CONTRADICTORY && !m->options.json; i++)
+		if ((i ? m->target : m->source)->serves)
+			printf("  %s:  has %s, not frozen\n", i ? "target" : "source", plain((i ? m->target : m->source)->serves));
 	show_copy(m, m->source, m->target, "copy   ");
 	fails = show_copy(m, m->target, m->source, "way back");
 
@@ -363,9 +370,9 @@ show_all(Move *m, const char *patterns)
 			found++;
 			show_status(m);
 		}
-	if (m->options.json)
+	if (m->options.json && (found || (!m->source->error && !m->target->error)))
 		printf(found ? "\n]\n" : "[]\n");
-	else if (!found && !m->source->error && !m->target->error)
+	else if (!m->options.json && !found && !m->source->error && !m->target->error)
 		printf("no move is under way between these databases\n");
 	return found ? settled(m, "cannot see the state") : check_others(m, patterns);
 }
@@ -380,7 +387,9 @@ refuse(Move *m)
 
 	if (m->state == OTHER_DIRECTION)
 		return fail(m, IN_THE_WAY, fmt("a move of %s in the other direction is under way", m->shown),
-					"It is not at its end.", "Run the --reverse again; or exchange --from and --to, and run it, or --cancel it.");
+					"It is not at its end.", m->options.reverse && m->seen.source.mark == MARK_SWITCHED ?
+					"Run the command without --reverse, to its end." :
+					"Run the --reverse again; or exchange --from and --to, and run it, or --cancel it.");
 	if (is_switched(m->state))
 		return fail(m, IN_THE_WAY, fmt("%s cannot be cancelled any more", m->shown),
 					"It was switched, and the target serves it.",
@@ -394,8 +403,10 @@ refuse(Move *m)
 		return fail(m, BROKEN, fmt("the slot %s of the source is lost", m->source->slot),
 					"It held more WAL than max_slot_wal_keep_size permits, or somebody has dropped it.",
 					"--cancel, and begin again.");
-	return fail(m, IN_THE_WAY, fmt("%s: %s", m->shown, text->name), m->seen.source.serves && m->seen.target.serves ?
-				"Both serve it." : "This command cannot go on from there.", text->next);
+	return fail(m, IN_THE_WAY, fmt("%s: %s", m->shown, text->name), m->target->serves ?
+				fmt("The target has %s, not frozen%s.", m->target->serves, m->source->serves ?
+					fmt(", and the source %s", m->source->serves) : "") : "This command cannot go on from there.",
+				text->next);
 }
 
 /* The whole program: see what is there, and do the next step, until the goal. */
@@ -526,6 +537,7 @@ static int
 check_going_on(Move *m, Mode mode)
 {
 	bool		by_dump = m->seen.source.by_dump && m->seen.source.mark == MARK_COPYING;
+	char	   *missing;
 
 	/* reach() begins, ends or refuses these */
 	if (m->state == NOT_BEGUN || is_switched(m->state) || m->state >= OLD_COPY)
@@ -539,8 +551,9 @@ check_going_on(Move *m, Mode mode)
 	if (!by_dump && m->options.by_dump)
 		return fail(m, USAGE, fmt("the move of %s has begun without --dump", m->shown), NULL,
 					"Run it without --dump, or --cancel it.");
-	if (!value(m->source, &sql_existing, m->shards) && !m->source->error)
-		return fail(m, IN_THE_WAY, fmt("the source has no schema of %s", m->shown),
+	missing = value(m->source, &sql_missing_schemas, m->shards);
+	if (missing)
+		return fail(m, IN_THE_WAY, fmt("the source has no schema %s", missing),
 					"It was dropped or renamed since the move began.",
 					"Rename it back, and run the same command again, or --cancel.");
 	return m->seen.target.attached && m->state != SLOT_LOST ? set_connection(m) : settled(m, "cannot go on");
@@ -592,7 +605,7 @@ work(Move *m, Mode mode, const char *patterns)
 		if (role)
 			return fail(m, IN_THE_WAY, fmt("%s of the %s belongs to %s", column(found, 0, "name"), s->name, role),
 						"What this role puts there would run with your rights.",
-						fmt("Drop it, or connect as %s, or trust this role: --trust %s.", role, role));
+						fmt("Drop it, or connect as %s, or trust this role: --trust %s", role, quoted(role)));
 		s->edition = column(found, 0, "edition");
 		if (!s->edition && !s->error)
 			return fail(m, IN_THE_WAY, fmt("the %s has no instaid", s->name), "Its database is empty, or another one.",
@@ -621,6 +634,32 @@ work(Move *m, Mode mode, const char *patterns)
 }
 
 /*** Arguments ***/
+
+/*
+ * A connection string for the servers.  The database's owner can set a role for all sessions, and the copy of a table
+ * would lack the rows that row security hides from it.
+ */
+static const char *
+for_server(const char *conninfo)
+{
+	PQconninfoOption *given = PQconninfoParse(conninfo, NULL);
+	char	   *text = "";
+
+	/* what is wrong is told when it is used */
+	for (PQconninfoOption *o = given; o && o->keyword; o++)
+	{
+		bool		is_options = strcmp(o->keyword, "options") == 0;
+		char	   *value = is_options ? fmt("%s -c role=none", o->val ? o->val : "") : o->val;
+
+		if (!value)
+			continue;
+		text = fmt("%s%s%s='", text, *text ? " " : "", o->keyword);
+		for (; *value; value++)
+			text = fmt(*value == '\'' || *value == '\\' ? "%s\\%c" : "%s%c", text, *value);
+		text = fmt("%s'", text);
+	}
+	return given ? text : conninfo;
+}
 
 /* The number that an option gives; false if it gives none */
 static bool
@@ -762,8 +801,8 @@ main(int argc, char **argv)
 		target.conninfo = other.conninfo;
 		target.reach = other.reach;
 	}
-	source.reach = source.reach ? source.reach : source.conninfo;
-	target.reach = target.reach ? target.reach : target.conninfo;
+	source.reach = for_server(source.reach ? source.reach : source.conninfo);
+	target.reach = for_server(target.reach ? target.reach : target.conninfo);
 	server_connect(&source);
 	server_connect(&target);
 	status = settled(&m, "cannot connect");

@@ -69,6 +69,23 @@ plain(const char *text)
 	return copy;
 }
 
+/* A text as a word for a shell, into which a cure may be pasted */
+const char *
+quoted(const char *text)
+{
+	char	   *copy,
+			   *end;
+
+	if (strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") == strlen(text))
+		return text;
+	copy = end = grown(NULL, 4 * strlen(text) + 3, 1);
+	*end++ = '\'';
+	for (; *text; text++)
+		end += sprintf(end, *text == '\'' ? "'\\''" : "%c", *text);
+	strcpy(end, "'");
+	return copy;
+}
+
 /* Tell the user, with the seconds since the start. */
 void
 say(const char *format,...)

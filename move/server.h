@@ -48,6 +48,7 @@ typedef struct Server
 extern char *fmt(const char *format,...) __attribute__((format(printf, 1, 2)));
 extern int	control_at(const char **at);
 extern const char *plain(const char *text);
+extern const char *quoted(const char *text);
 extern void say(const char *format,...) __attribute__((format(printf, 1, 2)));
 extern double now(void);
 extern void nap(double seconds);

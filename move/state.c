@@ -61,8 +61,9 @@ const StateText state_texts[STATES] = {
 		"one of these states, seen from the other side",
 	"run the --reverse again, or exchange --from and --to"},
 	[CONTRADICTORY] = {"the two sides do not belong together",
-		"one was restored from a backup, or came back after it was given up for lost",
-	"keep clients from the older side, and clean it up by hand"},
+		"one was restored from a backup, came back after it was given up for lost, or was made or thawed by somebody else",
+		"keep clients from the side that they shall not use; freeze its shard if it was thawed, drop it if it is new, or"
+		" clean it up by hand if it was given up for lost"},
 };
 
 #define P GOAL_PREPARED
@@ -142,8 +143,11 @@ classify(const Evidence *e)
 			CONTRADICTORY;
 	if (s->mark == NO_MARK)
 		return t->mark == NO_MARK ? NOT_BEGUN : CONTRADICTORY;
-	/* one was given up for lost and is back, or somebody has thawed it */
-	if (t->serves)
+	/*
+	 * one was given up for lost and is back, or somebody has thawed it; the
+	 * source can serve again beside a copy that refuses, too
+	 */
+	if (t->serves && !(s->refuses && t->refuses))
 		return CONTRADICTORY;
 	if (s->refuses)
 		return STOPPING;

@@ -233,8 +233,13 @@ make_indexes(Move *m)
 	run(to, "SET lock_timeout = 0");
 	for (int i = 0; i < PQntuples(late); i++)
 	{
+		int			status;
+
 		if (value(to, &sql_has_relation, column(late, i, "name")))
 			continue;
+		/* its text names functions, and others can have come during the copy */
+		if ((status = trust_again(m, m->source)) || (status = trust_again(m, to)))
+			return status;
 		say("making index %s", column(late, i, "name"));
 		run_text(to, column(late, i, "definition"));
 		kill_point("index");
@@ -245,8 +250,8 @@ make_indexes(Move *m)
 }
 
 /*
- * Delete what the target already has of a table that is going to be copied: the rows of an older copy, whose end was
- * lost, or of another table of this name, which was dropped on the source.
+ * Have the target forget a table that is going to be copied, and delete what it has of it: the rows of an older copy,
+ * whose end was lost, or of another table of this name, which was dropped on the source.
  */
 static int
 empty_copies(Move *m, PGresult *tables)
@@ -259,7 +264,7 @@ empty_copies(Move *m, PGresult *tables)
 		const char *table = column(tables, i, "name");
 		char	   *code;
 
-		if (!value(to, &sql_has_pages, table))
+		if (!value(to, &sql_has_copy, table, to->subscription))
 			continue;
 
 		/*
@@ -272,7 +277,7 @@ empty_copies(Move *m, PGresult *tables)
 			return fail(m, NOT_NOW, fmt("%s cannot be copied again yet", table), worker_message(m, to),
 						"Run the same command again when the target has caught up, or --cancel.");
 		is_forgotten = true;
-		say("copying %s again: the target has rows of an older copy, or of a table that was dropped", table);
+		say("copying %s again: the target has an older copy, or that of a table that was dropped", table);
 		/* no code of the table's owner may run with our rights */
 		run(to, "BEGIN; LOCK TABLE ONLY %s IN SHARE ROW EXCLUSIVE MODE", table);
 		if ((code = value(to, &sql_code_of_table, table)))

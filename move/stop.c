@@ -94,12 +94,39 @@ take_snapshots(Move *m)
 		PQclear(receive(i ? m->target : m->source, (i ? m->target : m->source)->reader));
 }
 
-/* Begin the transaction in which the target starts to serve, with texts by thaw.sql, positions.sql and freeze_again.sql. */
+/* The commands that a query answers, as one text */
+static char *
+joined(PGresult *commands)
+{
+	char	   *text = "SELECT";
+
+	for (int i = 0; i < PQntuples(commands); i++)
+		text = fmt("%s; %s", text, PQgetvalue(commands, i, 0));
+	return text;
+}
+
+/* Begin the transaction in which the target starts to serve, with texts by thaw.sql, positions.sql and freeze.sql. */
 static void
 begin_start(Move *m, const char *thaw, const char *positions, const char *freeze, const char *rest)
 {
 	run(m->target, "BEGIN; SET LOCAL lock_timeout = '2s'; DROP SCHEMA IF EXISTS %s; %s; %s; %s; %s", m->name, thaw, positions,
 		freeze, rest);
+}
+
+/*
+ * Note in the mark which shards are frozen before they are stopped, which stay so: their owners may freeze and thaw them
+ * at any time.  Returns whether that has changed.
+ */
+static bool
+note_frozen(Move *m)
+{
+	char	   *frozen = value(m->source, &sql_frozen, m->shards);
+
+	if (!frozen || strcmp(frozen, m->frozen) == 0)
+		return false;
+	m->frozen = frozen;
+	run_text(m->source, mark(m, m->source, m->target, m->seen.source.mark, m->seen.source.one_way));
+	return true;
 }
 
 /*
@@ -113,8 +140,8 @@ stop_and_start(Move *m, Stop *stop)
 	Server	   *from = m->source,
 			   *to = m->target;
 	bool		by_dump = m->options.by_dump;
-	char	   *thaw = value(to, &sql_thaw, m->shards, "{}"),
-			   *freeze = value(to, &sql_freeze_again, m->frozen),
+	char	   *thaw = joined(rows(to, &sql_thaw, m->shards, "{}")),
+			   *freeze = joined(rows(to, &sql_freeze, m->frozen)),
 			   *positions = positions_query(m),
 			   *creators,
 			   *begins;
@@ -151,6 +178,8 @@ stop_and_start(Move *m, Stop *stop)
 		nap(0.002);
 	}
 	kill_point("guarded");
+	if (note_frozen(m))
+		return not_now(m, "a shard was frozen or thawed just now");
 	run_each(from, &sql_freeze, m->shards);
 	stop->stopped = now();
 	kill_point("stopped");
@@ -162,7 +191,7 @@ stop_and_start(Move *m, Stop *stop)
 			return status;
 		stop->until = now() + m->options.max_stop;
 		from->answer_by = to->answer_by = stop->until + 1;
-		thaw = value(to, &sql_thaw, m->shards, "{}");
+		thaw = joined(rows(to, &sql_thaw, m->shards, "{}"));
 	}
 	else if (!has_confirmed(m, from, stop->until) && !from->error && !to->error)
 		return not_now(m, "the target does not apply the last changes in time");
@@ -220,31 +249,34 @@ stop_and_start(Move *m, Stop *stop)
 }
 
 /*
- * Run commands on a server, whoever holds a lock that they need: any role can hold one for as long as it likes, and
+ * Run a command on a server, whoever holds a lock that it needs: any role can hold one for as long as it likes, and
  * writes are refused meanwhile.  Who does so for two seconds is ended while we are next in the queue, or named if this
  * role may not do that.
  */
 static void
-insist(Server *s, const char *commands)
+insist(Server *s, const char *command)
 {
 	const char *told = "";
+	double		asked = now();
 
-	send_text(s, s->conn, commands, NULL);
+	send_text(s, s->conn, command, NULL);
 	while (!s->error)
 	{
 		PGresult   *blockers;
 
-		s->answer_by = now() + 2;
+		s->answer_by = asked + 2;
 		receive(s, s->conn);
 		s->answer_by = 0;
+		/* the two seconds go on, or who causes deadlocks would never be ended */
 		if (strcmp(s->sqlstate, "40P01") == 0)
 		{
 			forget_error(s);
-			send_text(s, s->conn, commands, NULL);
+			send_text(s, s->conn, command, NULL);
 			continue;
 		}
 		if (strcmp(s->sqlstate, SILENT) != 0)
 			return;
+		asked = now();
 		forget_error(s);
 		open_reader(s);
 		/* a comparison may have left an old snapshot there */
@@ -264,16 +296,21 @@ insist(Server *s, const char *commands)
 	}
 }
 
-/* Let the source serve again. */
+/*
+ * Let the source serve again.  The schema goes last, since it tells that the source is stopping: whoever comes after
+ * this was cut off does it again.  Each shard is thawed by itself, which waits for one lock, and cannot be in a deadlock.
+ */
 int
 step_serve_again(Move *m)
 {
-	char	   *thaw = value(m->source, &sql_thaw, m->shards, m->frozen);
+	PGresult   *thaw = rows(m->source, &sql_thaw, m->shards, m->frozen);
 	const char *why;
 
 	run(m->source, "SET lock_timeout = 0; SET synchronous_commit = on");
+	for (int i = 0; i < PQntuples(thaw); i++)
+		insist(m->source, PQgetvalue(thaw, i, 0));
+	kill_point("thawed");
 	insist(m->source, fmt("DROP SCHEMA IF EXISTS %s", m->name));
-	insist(m->source, thaw ? thaw : "SELECT");
 	run(m->source, "SET lock_timeout = '10s'");
 	if (m->options.hook && m->may_be_told && !m->source->error && (why = run_hook(m, "back", 60)))
 		say("--on-switch was told INSTAID_MOVE=back: %s", why);
@@ -331,8 +368,8 @@ look_before(Move *m)
 	 * takes longer
 	 */
 	if (!m->options.by_dump)
-		begin_start(m, value(m->target, &sql_thaw, m->shards, "{}"), "SELECT",
-					value(m->target, &sql_freeze_again, m->frozen),
+		begin_start(m, joined(rows(m->target, &sql_thaw, m->shards, "{}")), "SELECT",
+					joined(rows(m->target, &sql_freeze, m->frozen)),
 					fmt("ALTER SUBSCRIPTION %s DISABLE; ROLLBACK", m->name));
 	if (m->target->error && !is_lost(m->target))
 	{
@@ -380,6 +417,7 @@ switch_over(Move *m)
 		open_reader(m->target);
 		if ((status = settled(m, "cannot put guards on the tables")))
 			return status;
+		note_frozen(m);
 		if ((status = look_before(m)))
 		{
 			if (status != NOT_NOW || m->source->error || m->target->error)

@@ -22,10 +22,6 @@ WHERE n.oid IN {{ours}} AND NOT pg_has_role(d.defaclrole, 'USAGE')
 UNION ALL SELECT 'error', 'prepared-transaction', format('a prepared transaction, %L, is open since'
     ' %s, and the slot would wait for it', gid, prepared), 'COMMIT PREPARED or ROLLBACK PREPARED'
 FROM pg_prepared_xacts
-UNION ALL SELECT 'error', 'child-crosses', format('%s and its child %s are not both in the moved'
-    ' schemas', i.inhparent::regclass, i.inhrelid::regclass), 'detach one, or move it'
-FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid JOIN pg_class AS p ON p.oid = i.inhparent
-WHERE c.relkind IN ('r', 'p', 'f') AND (c.relnamespace IN {{ours}}) <> (p.relnamespace IN {{ours}})
 UNION ALL SELECT 'error', 'key-crosses', format('foreign key %I of %s refers to %s, and crosses the'
     ' schemas', k.conname, k.conrelid::regclass, k.confrelid::regclass),
     format('ALTER TABLE %s DROP CONSTRAINT %I', k.conrelid::regclass, k.conname)

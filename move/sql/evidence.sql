@@ -15,7 +15,8 @@ SELECT m->>'state' AS mark, COALESCE((m->'one_way')::boolean, false) AS one_way,
      WHERE q.pubname = $2) AS published,
     NOT EXISTS (SELECT FROM {{tables}} WHERE c.relkind = 'r' AND NOT {{is_published}})
         AS publishes_all,
-    (SELECT string_agg(schema_name, ', ') FROM instaid.shards
+    (SELECT string_agg(format('%I of %s', schema_name, nspowner::regrole), ', ')
+     FROM instaid.shards JOIN pg_namespace ON nspname = schema_name
      WHERE schema_name = ANY ($1::text[]) AND NOT frozen) AS serves
 FROM (SELECT $2::text || '_' || {{database}}) AS x (slot)
 LEFT JOIN pg_replication_slots AS slot ON slot.slot_name = x.slot

@@ -15,6 +15,8 @@ SELECT format($q$ {{inside %1$L::text[]}}, x (c, o, v) AS (
     FROM pg_sequence AS q WHERE seqrelid IN (SELECT o FROM inside WHERE c = 'pg_class'::regclass)
     UNION ALL SELECT classoid, objoid, xmin::text FROM pg_description
     WHERE (classoid, objoid) IN (SELECT c, o FROM inside)
+    UNION ALL SELECT inhparent, inhrelid, 'child' FROM pg_inherits
+    WHERE inhparent IN (SELECT o FROM inside WHERE c = 'pg_class'::regclass)
     %4$s)
     SELECT md5(string_agg(concat_ws(' ', c, o, v), ',' ORDER BY c, o, v COLLATE "C")) FROM x $q$,
     $1::text[], $2::oid[], array_agg(DISTINCT class) FILTER (WHERE NOT is_read),

@@ -1,6 +1,7 @@
 -- The marks of moves: comments on publications, JSON.  Everyone who may create publications can
 -- write such a comment, so the owner counts.  $1: names and patterns of shards, or null for all
-SELECT pubname AS name, m->>'from' AS "from", m->>'to' AS "to", shards::text AS shards,
+SELECT pubname AS name, m->>'from' AS "from", m->>'to' AS "to",
+    m->>'state' = 'prepared' AS is_prepared, shards::text AS shards,
     (m->'shards')::text AS shown, ARRAY(SELECT jsonb_array_elements_text(m->'frozen'))::text AS frozen,
     ARRAY(SELECT jsonb_array_elements_text(m->'full'))::text AS "full",
     NOT EXISTS (SELECT FROM unnest(shards) AS s WHERE NOT {{matches s}})

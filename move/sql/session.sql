@@ -1,5 +1,7 @@
--- What a session begins with: names mean the system's only, and values look alike on both sides.
-RESET ALL; SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;
+-- What a session begins with: it acts as the role that has connected, whatever the database's owner has
+-- set, names mean the system's only, and values look alike on both sides.
+RESET ALL; SET ROLE NONE; SET exit_on_error = off;
+SET search_path = pg_catalog, pg_temp; SET client_min_messages = error;
 SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout',
     'transaction_timeout', 'idle_session_timeout', 'idle_in_transaction_session_timeout');
 SET lock_timeout = '10s'; SET default_transaction_isolation = 'read committed';

@@ -230,7 +230,24 @@ for my $args ( ['--one-way'], ['--dump'])
 		CREATE OPERATOR public.=== (FUNCTION = int48eq, LEFTARG = integer, RIGHTARG = bigint);
 		CREATE DOMAIN public.ok AS integer; CREATE FUNCTION public.okay() RETURNS integer RETURN 1",
 		@args);
+	my $odd = q{CREATE SCHEMA "a(b)"; CREATE FUNCTION "a(b)"."g""("(anyelement) RETURNS boolean
+		LANGUAGE sql AS 'SELECT true';};
+	trial('error trust', 'could use function "a\(b\)"\."g""\("\(integer\) of .* --trust other',
+		qq{$odd ALTER TABLE insta5.t ADD CHECK ("a(b)"."g""("(n))}, qq{$odd
+		GRANT CREATE ON SCHEMA "a(b)" TO other; SET ROLE other;
+		CREATE FUNCTION "a(b)".h() RETURNS integer RETURN 1;
+		CREATE FUNCTION "a(b)"."g""("(integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'},
+		@args);
 }
+# the workers of subscriptions get the role, too
+trial('error role-setting, error role-setting', [ 'database of the source sets role=\w+ for each',
+		'database of the target sets role=\w+ for each' ], map { q{DO $$ BEGIN
+	EXECUTE format('ALTER DATABASE DB SET role = %I', session_user); END $$} } 1 .. 2);
+# what a user may paste into a shell
+trial('error trust', q{definitions of x;'y, .*: connect as x;'y to it, .*--trust 'x;'\\\\''y'},
+	q{CREATE ROLE "x;'y"; GRANT CREATE ON SCHEMA insta5 TO "x;'y"; SET ROLE "x;'y";
+	CREATE FUNCTION insta5.f() RETURNS integer LANGUAGE sql AS 'SELECT 1'},
+	q{CREATE ROLE "x;'y"}, args => ['--one-way']);
 is($old->safe_psql('extension', q{SELECT fkcols[1] FROM pg_get_catalog_foreign_keys()
 	WHERE pktable = 'pg_authid'::regclass AND fkcols[1] ~ 'owner$' ORDER BY 1}) =~ s/\n/ /gr,
 	join(' ', sort 'lomowner', 'pubowner', 'subowner',

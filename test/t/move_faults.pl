@@ -419,10 +419,20 @@ is(im({ at => 'index' }, '--prepare'), -1, 'killed when the first index of a lar
 is(im('--status'), 0, '--status while indexes are made');
 like($out, qr/^insta5: being copied$/m,
 	'--status tells that a table without its indexes is being copied');
-old('CREATE INDEX since ON insta5.big (t); INSERT INTO insta5.big VALUES (0, 0)');
+my $f = q{CREATE FUNCTION public.f(x anyelement) RETURNS text IMMUTABLE LANGUAGE sql
+	AS 'SELECT x::text'};
+$_->safe_psql($db, $f) for $old, $new;
+old('CREATE INDEX since ON insta5.big (public.f(t)); INSERT INTO insta5.big VALUES (0, 0)');
+# what another role makes while an index is made would be called by the next one
+new('GRANT CREATE ON SCHEMA public TO own');
+is(im({ at => 'index', do => 'psql -qd "' . $new->connstr($db) . '" -c "SET ROLE own" -c "'
+		. $f =~ s/anyelement/text/r . '"' }, '--prepare'), 5,
+	'another role makes a function while an index is made');
+like($out, qr/could use function (?:public\.)?f\(.*text\) of the target, which belongs to own: .*--trust own$/m,
+	'the role is named whose function the next index would call');
+new('DROP FUNCTION public.f(text)');
 is(im('--prepare'), 0, 'the same command makes the other indexes');
-like($out, qr/making index insta5\."B ""c"""\n.*making index insta5\.since\n/,
-	'an index that came since is made, too');
+like($out, qr/making index insta5\.since\n/, 'an index that came since is made, too');
 unlike($out, qr/making index insta5\.a\n/, 'no index is made twice');
 is(new($indexes), old($indexes), 'the target has all indexes of a large table');
 is(new(q{SELECT count(DISTINCT tablename) FROM pg_stats WHERE schemaname = 'insta5'
@@ -479,6 +489,115 @@ like($out, qr/copying insta5\.u again/, 'a table that was made again: the progra
 like($out, qr/verified: 2 tables, 103 rows/, 'a table that was made again has its new rows');
 is(im('--finish'), 0, '--finish with a table that was made again');
 
+# The same, if the first one was empty, there and back
+fresh('empty', 'CREATE TABLE insta5.e (id integer PRIMARY KEY)');
+my $remade = 'BEGIN; DROP TABLE insta5.e; CREATE TABLE insta5.e (id integer PRIMARY KEY);
+	INSERT INTO insta5.e VALUES (1), (2); COMMIT';
+is(im('--prepare', 'insta5'), 0, '--prepare, before an empty table is made again');
+old($remade);
+is(im('--no-verify'), 0, 'a move goes on when an empty table was made again');
+is(new('SELECT count(*) FROM insta5.e'), 2, 'an empty table that was made again has its rows');
+new('DELETE FROM insta5.e');
+$old->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM insta5.e)') or die;
+new($remade);
+is(im('--reverse', '--no-verify'), 0, '--reverse when an empty table was made again');
+is(old('SELECT count(*) FROM insta5.e'), 2,
+	'--reverse brings the rows of a table that was made again');
+is(exchanged('--finish'), 0, '--finish with an empty table that was made again');
+
+# A partition in another schema that came later
+fresh('strays', 'CREATE SCHEMA other;
+	CREATE TABLE insta5.p (id bigint, k integer, PRIMARY KEY (id, k)) PARTITION BY LIST (k);
+	CREATE TABLE insta5.p1 PARTITION OF insta5.p FOR VALUES IN (1)');
+is(im('--prepare', 'insta5'), 0, '--prepare, before a partition comes in another schema');
+old('CREATE TABLE other.p2 PARTITION OF insta5.p FOR VALUES IN (2);
+	INSERT INTO insta5.p VALUES (1, 2)');
+is(im('--switch'), 5, 'a later partition in another schema stops --switch');
+like($out, qr/^  ! insta5\.p and its child other\.p2 are not both in the moved schemas: detach/m,
+	'a later partition in another schema is told');
+is(places(), 'insta5 insta5 frozen', 'the source serves with a partition in another schema');
+old('ALTER TABLE other.p2 SET SCHEMA insta5');
+new('CREATE TABLE insta5.p2 PARTITION OF insta5.p FOR VALUES IN (2)');
+is(im('--switch'), 0, '--switch when the partition is in the shard');
+is(new('TABLE insta5.p'), '1|2', 'the row of the later partition is on the target');
+is(im('--finish'), 0, '--finish with a later partition');
+
+# What the owner freezes or thaws during the move stays so
+fresh('freezes');
+old(q{SELECT instaid.freeze_shard('insta5')});
+is(im('--prepare', 'insta5'), 0, '--prepare of a frozen shard');
+old(q{SELECT instaid.thaw_shard('insta5')});
+is(im('--switch', '--on-switch', 'false'), 9, 'the router fails, after the shard was thawed');
+is(places(), 'insta5 insta5 frozen', 'a shard that was thawed since is not frozen again');
+is(im('--switch'), 0, '--switch of a shard that was thawed since');
+is(places(), 'insta5 frozen insta5', 'the target serves a shard that was thawed since');
+is(im('--reverse'), 0, '--reverse of a shard that was thawed since');
+old(q{SELECT instaid.freeze_shard('insta5')});
+($from, $to) = ($new, $old);
+is(im('--reverse'), 0, 'a shard that was frozen since is moved there again');
+($from, $to) = ($old, $new);
+is(places(), 'insta5 frozen insta5 frozen', 'a shard that was frozen since stays so');
+is(im('--finish'), 0, '--finish of a frozen shard');
+for my $at ('way back', 'stopping')
+{
+	for my $does ('freeze', 'thaw')
+	{
+		my $name = "a shard that its owner ${does}s at \"$at\"";
+		fresh("${does}s_" . $at =~ tr/ /_/r,
+			$does eq 'thaw' ? q{SELECT instaid.freeze_shard('insta5')} : ());
+		my $call = "SELECT instaid.${does}_shard('insta5')";
+		my $do = 'if [ $MOVE_STEP = stopped ]; then kill -9 $PPID; else psql -qd "'
+		  . $old->connstr($db) . "\" -c \"$call\"; fi";
+		is(im({ at => "$at|stopped", do => $do }, 'insta5'), -1,
+			"killed while writes are refused of $name");
+		is(im('--cancel'), 0, "--cancel for $name");
+		is(places() . left(), $does eq 'thaw' ? 'insta5 -' : 'insta5 frozen -', "$name stays so");
+	}
+}
+
+# The owner thaws the copy, whose guards refuse writes
+fresh('thawed');
+is(im({ at => 'stopped' }, 'insta5'), -1,
+	'killed while writes are refused, before the copy is thawed');
+new(q{SELECT instaid.thaw_shard('insta5')});
+is(im('--status'), 0, '--status of a copy that was thawed');
+like($out, qr/^  serves:  none$/m, 'a copy that was thawed serves nobody');
+is(im({ at => 'thawed' }, '--cancel'), -1, '--cancel is killed between its two commands');
+is(im('--status'), 0, '--status after --cancel was killed');
+like($out, qr/: stopping: /, 'the source still counts as stopping');
+is(im('--cancel'), 5, '--cancel again, while the copy is not frozen');
+is(error_of($old, 'INSERT INTO insta5.t DEFAULT VALUES'), '',
+	'the source serves beside a copy that was thawed');
+new(q{SELECT instaid.freeze_shard('insta5')});
+is(im('--cancel'), 0, '--cancel when the copy is frozen again');
+is(places() . left(), 'insta5 -', 'the source serves after --cancel that was killed');
+
+# A shard of that name which another role makes on the target meanwhile
+fresh('impostor');
+$new->safe_psql('postgres', 'CREATE ROLE mallory');
+new('GRANT CREATE ON DATABASE impostor TO mallory');
+is(im({ at => 'copied' }, 'insta5', '--dump'), -1, 'killed while writes are refused, by --dump');
+new(q{SET ROLE mallory; SELECT instaid.create_shard('insta5', 5)});
+is(im('--cancel'), 5, '--cancel beside a shard of another role');
+like($err, qr/why:  The target has insta5 of mallory, not frozen\./,
+	'the role is named whose shard is in the way');
+is(im('--status'), 0, '--status beside a shard of another role');
+like($out, qr/^  target:  has insta5 of mallory, not frozen$/m,
+	'--status names the role whose shard is in the way');
+new('DROP SCHEMA insta5 CASCADE');
+is(im('--cancel'), 0, '--cancel when the shard of another role is gone');
+is(places() . left(), 'insta5 -', 'the source serves when the shard of another role is gone');
+
+# A shard of two that is gone
+fresh('two', q{; SELECT instaid.create_shard('insta6', 6)});
+is(im('--prepare', 'insta%'), 0, '--prepare of two shards');
+old('ALTER SCHEMA insta6 RENAME TO kept6');
+is(im('--switch'), 5, '--switch when one of two shards was renamed');
+like($err, qr/the source has no schema insta6\n/, 'the shard that was renamed is named');
+unlike($out, qr/taken back/, 'writes are not refused for a shard that was renamed');
+old('ALTER SCHEMA kept6 RENAME TO insta6');
+is(im('--cancel'), 0, '--cancel of two shards');
+
 #### Locks of others, while the source is to serve again ####
 
 # Any role can hold one on a schema, and on a sequence, to the end of its transaction.
@@ -513,6 +632,66 @@ for my $holds ($on_schema,
 		'the program tells that it waits for a prepared transaction');
 }
 is(im('--cancel'), 0, '--cancel after locks of others');
+# one that waits before the program, as a superuser's ALTER does, is innocent
+{
+	my $alice = PostgreSQL::Test::Utils::tempdir . '/before';
+	is(im({ at => 'stopped' }, 'insta5'), -1, 'killed while writes are refused, beside a queue');
+	append_to_file("$alice.sql", "BEGIN; DO \$\$ BEGIN PERFORM nextval($oid);
+		EXCEPTION WHEN OTHERS THEN END \$\$; \\echo held\nSELECT pg_sleep(100)");
+	my $psql = 'psql -XAtq -d "' . $old->connstr($db) . '"';
+	system("$psql -U alice -f $alice.sql >$alice 2>&1 &");
+	sleep 0.1 until -e $alice && slurp_file($alice) =~ /held/;
+	system("$psql -c 'ALTER SEQUENCE insta5.table_id_seq CACHE 1' >$alice.waits 2>&1 &");
+	$old->poll_query_until($db, q{SELECT EXISTS (SELECT FROM pg_stat_activity
+		WHERE query ~ '^ALTER SEQUENCE' AND wait_event_type = 'Lock')}) or die;
+	is(im('--cancel'), 0, '--cancel behind a superuser who waits for another role');
+	like($out, qr/ended session \d+ of role alice,/, 'who holds the lock is ended');
+	is(() = $out =~ /ended session/g, 1, 'who only waits for the lock is not ended');
+	is(places() . left(), 'insta5 -', 'the source serves after a queue');
+}
+# one that waits is in the way if it waits for who is not: the program waits for no reader
+{
+	is(im({ at => 'stopped' }, 'insta5'), -1,
+		'killed while writes are refused, before an ALTER waits');
+	my $psql = 'psql -XAtq -d "' . $old->connstr($db) . '"';
+	my @sessions = (IPC::Run::start([ 'sh', '-c', "$psql -c 'BEGIN;
+			SELECT last_value FROM insta5.table_id_seq; SELECT pg_sleep(100)'" ],
+		'>', '/dev/null', '2>', '/dev/null'));
+	$old->poll_query_until($db, q{SELECT EXISTS (SELECT FROM pg_stat_activity
+		WHERE wait_event = 'PgSleep')}) or die;
+	push @sessions, IPC::Run::start([ 'sh', '-c',
+			"$psql -c 'ALTER SEQUENCE insta5.table_id_seq OWNER TO alice'" ],
+		'>', '/dev/null', '2>', '/dev/null');
+	$old->poll_query_until($db, q{SELECT EXISTS (SELECT FROM pg_stat_activity
+		WHERE query ~ '^ALTER SEQUENCE' AND wait_event_type = 'Lock')}) or die;
+	is(im('--cancel'), 0, '--cancel behind an ALTER that waits for a reader');
+	is(() = $out =~ /ended session/g, 1, 'the session that waits is ended, and not the reader');
+	old(q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'});
+	$_->finish for @sessions;
+	is(places() . left(), 'insta5 -', 'the source serves after an ALTER that waited');
+}
+# Two shards, and another role that waits for the one while it has the other.  Its sequence is
+# locked by each nextval() to the end of its transaction.
+{
+	old(q{SELECT instaid.create_shard('insta6', 6)});
+	my $second = old(q{SELECT 'insta6.table_id_seq'::regclass::oid});
+	is(im({ at => 'stopped' }, 'insta%'), -1, 'killed while writes of two shards are refused');
+	my $try = sub { "BEGIN PERFORM nextval($_[0]); EXCEPTION WHEN OTHERS THEN END; " };
+	my $stop = PostgreSQL::Test::Utils::tempdir . '/stop';
+	my $crosses =
+	  'DO $$ BEGIN ' . $try->($second) . 'PERFORM pg_sleep(0.05); ' . $try->($oid) . 'END $$';
+	my @alices = map {
+		IPC::Run::start([ 'sh', '-c',
+				'while ! [ -e "$0" ]; do psql -XAtq -U alice -d "$1" -c "$2"; done',
+				$stop, $old->connstr($db), $crosses ],
+			'>', '/dev/null', '2>', '/dev/null')
+	} 1 .. 4;
+	is(im('--cancel'), 0, '--cancel of two shards, while another role locks both in turn');
+	append_to_file($stop, '');
+	$_->finish for @alices;
+	is(places() . left(), 'insta5,insta6 -',
+		'the source serves two shards that were locked in turn');
+}
 
 #### Rows ####
 
@@ -755,6 +934,25 @@ $_->safe_psql($db, 'DROP TABLE insta5.mine') for $old, $new;
 is(im('--switch'), 0, 'a move goes on when the table of another role is gone');
 is(im('--finish'), 0, '--finish without the table of another role');
 
+# The database's owner can set a role for all sessions.  What runs then can SET ROLE NONE.
+fresh('role_set', q{; GRANT CREATE ON SCHEMA insta5 TO own; SET ROLE own;
+	CREATE FUNCTION insta5.f(integer) RETURNS boolean IMMUTABLE LANGUAGE sql RETURN true});
+$_->safe_psql('postgres', 'ALTER DATABASE role_set OWNER TO own;
+	ALTER DATABASE role_set SET role = own') for $old, $new;
+is(im('insta5', '--dump'), 5, 'a role that the database has set is not trusted');
+like($out, qr/^  ! the shards have definitions of own, .*: connect as own .*--trust own$/m,
+	'the role is named that the database has set');
+
+# nor does it choose which rows are copied, or end a session at its first error
+fresh('role_copies', q{; ALTER TABLE insta5.t ENABLE ROW LEVEL SECURITY;
+	CREATE POLICY p ON insta5.t USING (n < 10);
+	GRANT USAGE ON SCHEMA insta5 TO own; GRANT SELECT ON insta5.t TO own});
+$old->safe_psql('postgres', 'ALTER DATABASE role_copies OWNER TO own;
+	ALTER DATABASE role_copies SET role = own; ALTER DATABASE role_copies SET exit_on_error = on');
+is(im('insta5', '--one-way', '--no-verify'), 0, 'a move from a database that sets a role');
+is(new('SELECT count(*) FROM insta5.t'), 100, 'all rows are copied, whatever the role sees');
+is(im('--finish'), 0, '--finish of a move from a database that sets a role');
+
 # default privileges of a role without rights
 fresh('default_privileges', 'ALTER DEFAULT PRIVILEGES FOR ROLE own IN SCHEMA insta5
 	GRANT SELECT ON TABLES TO PUBLIC');
@@ -778,6 +976,9 @@ for my $command ('--status', '--finish')
 	like($err, qr/^  why:  target: schema instaid_move_5 belongs to own, and .*: drop it$/m,
 		"$command names the owner of the schema that refuses writes");
 }
+is(im('--status', '--json'), 1,
+	'--status --json with a schema of another role that refuses writes');
+is($out, '', '--status --json says nothing of moves that it cannot see');
 new('DROP SCHEMA instaid_move_5');
 is(im('--finish'), 0, '--finish without the schema of another role');
 
@@ -853,12 +1054,15 @@ im('--cancel');
 im({ at => 'switched' }, 'insta5');
 says('Run the command without --cancel, to its end.', '--cancel');
 says('run the command again, to its end', '--status');
+says('Run the command without --reverse, to its end.', '--reverse');
 is(im(), 0, 'a move goes on after --cancel was refused');
 old('ALTER SUBSCRIPTION instaid_move_5 DISABLE');
 new('INSERT INTO insta5.t (n) VALUES (1)');
 says('--status tells how far.', '--verify', '--max-wait', '0.1');
 old(q{ALTER SUBSCRIPTION instaid_move_5 ENABLE; SELECT instaid.thaw_shard('insta5')});
-says('keep clients from the older side, and clean it up by hand', '--finish', '--no-verify');
+my $apart = 'keep clients from the side that they shall not use; freeze its shard if it was thawed,'
+  . ' drop it if it is new, or clean it up by hand if it was given up for lost';
+says($apart, '--finish', '--no-verify');
 old(q{SELECT instaid.freeze_shard('insta5')});
 is(im('--finish'), 0, '--finish of a source that was thawed and frozen again');
 ($from, $to) = ($new, $old);
@@ -868,7 +1072,7 @@ says('exchange --from and --to, and --finish', '--status');
 is(exchanged('--finish'), 0, '--finish of the move with --one-way');
 im({ at => 'way back' }, 'insta5');
 old('DROP PUBLICATION instaid_move_5');
-says('keep clients from the older side, and clean it up by hand', '--status');
+says($apart, '--status');
 
 # From an older version, whose queries are written otherwise, and back
 SKIP:

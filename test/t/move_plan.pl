@@ -234,6 +234,23 @@ at('b', q{CREATE ROLE mallory; GRANT CREATE ON DATABASE b TO mallory; SET ROLE m
 	CREATE PUBLICATION instaid_move_50; COMMENT ON PUBLICATION instaid_move_50 IS 'no json'});
 is(planned('--drain', 'a'), 0, 'a plan beside a publication whose comment is not of a move');
 at('b', 'DROP PUBLICATION instaid_move_50');
+# A schema with the name of the user, in a database that sets a role and has options
+{
+	my $user = at('b', 'SELECT quote_ident(session_user)');
+	at('b', qq{SET ROLE mallory; CREATE SCHEMA $user; GRANT USAGE ON SCHEMA $user TO PUBLIC;
+		CREATE FUNCTION $user.convert_to(text, text) RETURNS bytea LANGUAGE plpgsql AS
+		\$\$ BEGIN RAISE 'sprung as %, %', session_user, current_user; END \$\$});
+	at('b', 'ALTER DATABASE b OWNER TO mallory; ALTER DATABASE b SET role = mallory');
+	my $list = slurp_file($file);
+	unlink $file;
+	append_to_file($file, $list =~ s/^(b\t.*)$/$1 options='-c statement_timeout=0'/mr);
+	is(planned('--drain', 'a'), 0, 'a plan of a connection with options');
+	unlike($err, qr/sprung/, 'a plan looks nothing up that others can make');
+	unlink $file;
+	append_to_file($file, $list);
+	at('b', "SET ROLE NONE; DROP SCHEMA $user CASCADE; ALTER DATABASE b RESET role;
+		ALTER DATABASE b OWNER TO $user");
+}
 $node{b}->safe_psql('postgres', 'CREATE DATABASE squat');
 $node{b}->safe_psql('squat', q{CREATE SCHEMA instaid AUTHORIZATION mallory; SET ROLE mallory;
 	CREATE FUNCTION instaid.trap() RETURNS name LANGUAGE plpgsql AS $$ BEGIN RAISE 'sprung'; END $$;

@@ -95,7 +95,8 @@ bootstrap_folder()
 	unshare --mount debootstrap --variant=minbase --include=ca-certificates \
 		"$release" "$folder" "$mirror" /usr/share/debootstrap/scripts/sid || return
 	# of whichever row: rows of one release share its folder
-	older=$(echo "$table" | awk -v r="$release" '{ of[$1] = $2 } $2 == r && $6 in of { print of[$6] }')
+	older=$(echo "$table" |
+		awk -v r="$release" '{ of[$1] = $2 } $2 == r && $6 in of { print of[$6] }')
 	for suite in $release $also $older; do
 		printf 'deb %s %s main\ndeb-src %s %s main\n' "$mirror" "$suite" "$mirror" "$suite"
 	done >"$folder/etc/apt/sources.list"
