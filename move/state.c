@@ -63,7 +63,7 @@ const StateText state_texts[STATES] = {
 	[CONTRADICTORY] = {"the two sides do not belong together",
 		"one was restored from a backup, came back after it was given up for lost, or was made or thawed by somebody else",
 		"keep clients from the side that they shall not use; freeze its shard if it was thawed, drop it if it is new, or"
-		" clean it up by hand if it was given up for lost"},
+	" clean it up by hand if it was given up for lost"},
 };
 
 #define P GOAL_PREPARED
