@@ -115,18 +115,17 @@ begin_start(Move *m, const char *thaw, const char *positions, const char *freeze
 
 /*
  * Note in the mark which shards are frozen before they are stopped, which stay so: their owners may freeze and thaw them
- * at any time.  Returns whether that has changed.
+ * at any time until then.
  */
-static bool
+static void
 note_frozen(Move *m)
 {
 	char	   *frozen = value(m->source, &sql_frozen, m->shards);
 
 	if (!frozen || strcmp(frozen, m->frozen) == 0)
-		return false;
+		return;
 	m->frozen = frozen;
 	run_text(m->source, mark(m, m->source, m->target, m->seen.source.mark, m->seen.source.one_way));
-	return true;
 }
 
 /*
@@ -178,8 +177,6 @@ stop_and_start(Move *m, Stop *stop)
 		nap(0.002);
 	}
 	kill_point("guarded");
-	if (note_frozen(m))
-		return not_now(m, "a shard was frozen or thawed just now");
 	run_each(from, &sql_freeze, m->shards);
 	stop->stopped = now();
 	kill_point("stopped");

@@ -538,21 +538,17 @@ is(im('--reverse'), 0, 'a shard that was frozen since is moved there again');
 ($from, $to) = ($old, $new);
 is(places(), 'insta5 frozen insta5 frozen', 'a shard that was frozen since stays so');
 is(im('--finish'), 0, '--finish of a frozen shard');
-for my $at ('way back', 'stopping')
+for my $does ('freeze', 'thaw')
 {
-	for my $does ('freeze', 'thaw')
-	{
-		my $name = "a shard that its owner ${does}s at \"$at\"";
-		fresh("${does}s_" . $at =~ tr/ /_/r,
-			$does eq 'thaw' ? q{SELECT instaid.freeze_shard('insta5')} : ());
-		my $call = "SELECT instaid.${does}_shard('insta5')";
-		my $do = 'if [ $MOVE_STEP = stopped ]; then kill -9 $PPID; else psql -qd "'
-		  . $old->connstr($db) . "\" -c \"$call\"; fi";
-		is(im({ at => "$at|stopped", do => $do }, 'insta5'), -1,
-			"killed while writes are refused of $name");
-		is(im('--cancel'), 0, "--cancel for $name");
-		is(places() . left(), $does eq 'thaw' ? 'insta5 -' : 'insta5 frozen -', "$name stays so");
-	}
+	my $name = "a shard that its owner ${does}s when there is a way back";
+	fresh("${does}s_late", $does eq 'thaw' ? q{SELECT instaid.freeze_shard('insta5')} : ());
+	my $call = "SELECT instaid.${does}_shard('insta5')";
+	my $do = 'if [ $MOVE_STEP = stopped ]; then kill -9 $PPID; else psql -qd "'
+	  . $old->connstr($db) . "\" -c \"$call\"; fi";
+	is(im({ at => "way back|stopped", do => $do }, 'insta5'), -1,
+		"killed while writes are refused of $name");
+	is(im('--cancel'), 0, "--cancel for $name");
+	is(places() . left(), $does eq 'thaw' ? 'insta5 -' : 'insta5 frozen -', "$name stays so");
 }
 
 # The owner thaws the copy, whose guards refuse writes
