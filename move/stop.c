@@ -295,7 +295,7 @@ insist(Server *s, const char *command)
 
 /*
  * Let the source serve again.  The schema goes last, since it tells that the source is stopping: whoever comes after
- * this was cut off does it again.  Each shard is thawed by itself, which waits for one lock, and cannot be in a deadlock.
+ * this was cut off does it again.  Each shard is thawed by itself, so that who locks two of them causes no deadlock.
  */
 int
 step_serve_again(Move *m)

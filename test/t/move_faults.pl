@@ -428,6 +428,7 @@ new('GRANT CREATE ON SCHEMA public TO own');
 is(im({ at => 'index', do => 'psql -qd "' . $new->connstr($db) . '" -c "SET ROLE own" -c "'
 		. $f =~ s/anyelement/text/r . '"' }, '--prepare'), 5,
 	'another role makes a function while an index is made');
+like($out, qr/making index insta5\."B ""c"""\n/, 'the first index was made before the question');
 like($out, qr/could use function (?:public\.)?f\(.*text\) of the target, .*own: .*--trust own$/m,
 	'the role is named whose function the next index would call');
 new('DROP FUNCTION public.f(text)');
