@@ -66,7 +66,7 @@ find_pg_dump(int least)
 			   *best = NULL;
 	int			best_version = 0;
 
-	for (char *dir = strtok(path, ":"); dir; dir = strtok(NULL, ":"))
+	for (char *dir = strtok(path, ":"); dir && best_version != least; dir = strtok(NULL, ":"))
 	{
 		char	   *program = fmt("%s/pg_dump", dir);
 		char	   *args[] = {program, "--version", NULL};
