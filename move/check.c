@@ -212,13 +212,13 @@ check_replication(Move *m, const char *tables)
 	show_findings(m, rows(m->source, &sql_check_timeout, reach_option(m, m->source), own_settings(m->source->reach),
 						  "source"));
 	show_findings(m, rows(m->target, &sql_check_subscriber));
-	show_findings(m, rows(m->target, &sql_check_role, "target"));
+	show_findings(m, rows(m->target, &sql_check_settings, "target"));
 	show_findings(m, rows(m->target, &sql_check_room, "target", "2"));
 	check_reach(m, m->target, m->source, "");
 	if (m->options.one_way)
 		return;
 	show_findings(m, rows(m->target, &sql_check_way_back));
-	show_findings(m, rows(m->source, &sql_check_role, "source"));
+	show_findings(m, rows(m->source, &sql_check_settings, "source"));
 	show_findings(m, rows(m->source, &sql_check_room, "source", "1"));
 	show_findings(m, rows(m->target, &sql_check_timeout, reach_option(m, m->target), own_settings(m->target->reach),
 						  "target"));

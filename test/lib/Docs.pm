@@ -118,7 +118,7 @@ sub follow
 	  map { $_->[0]->connstr($_->[1]) =~ s/'//gr } values %databases;
 	# as the page does that moves shards from one to the other
 	local $ENV{PGOPTIONS} = join ' ', $ENV{PGOPTIONS} // (),
-	  $nodes{source} ? '-c search_path=pg_catalog' : ();
+	  $nodes{source} ? '-c search_path=pg_catalog -c role=none' : ();
 	for my $block (@$blocks)
 	{
 		my $text = $block->{text};

@@ -239,10 +239,14 @@ for my $args ( ['--one-way'], ['--dump'])
 		CREATE FUNCTION "a(b)"."g""("(integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'},
 		@args);
 }
-# the workers of subscriptions get the role, too
-trial('error role-setting, error role-setting', [ 'database of the source sets role=\w+ for each',
-		'database of the target sets role=\w+ for each' ], map { q{DO $$ BEGIN
-	EXECUTE format('ALTER DATABASE DB SET role = %I', session_user); END $$} } 1 .. 2);
+# the workers of subscriptions get what the database sets, too
+trial('error setting, error setting, error setting', [
+		'database of the source sets role=\w+ for each',
+		'database of the target sets role=\w+ for each',
+		'database of the target sets exit_on_error=1 for each .*: ALTER DATABASE \.\.\. RESET exit' ],
+	map { $_ . q{DO $$ BEGIN
+	EXECUTE format('ALTER DATABASE DB SET role = %I', session_user); END $$} }
+	'ALTER DATABASE DB SET exit_on_error = 0;', 'ALTER DATABASE DB SET exit_on_error = 1;');
 # what a user may paste into a shell
 trial('error trust', q{definitions of x;'y, .*: connect as x;'y to it, .*--trust 'x;'\\\\''y'},
 	q{CREATE ROLE "x;'y"; GRANT CREATE ON SCHEMA insta5 TO "x;'y"; SET ROLE "x;'y";

@@ -422,7 +422,8 @@ is(back_to_older(), 0, 'after a move that was killed at each step, the shard get
 $n = killed_at_each("--finish killed after: @killed_ending", undef, undef, ['--finish'],
 	@killed_ending);
 is($n, @killed_ending, "--finish was killed after each of: @killed_ending");
-is(places() . left(), $older ? 'insta5 - ' : '- insta5 ', '--finish that was killed leaves nothing');
+is(places() . left(), $older ? 'insta5 - ' : '- insta5 ',
+	'--finish that was killed leaves nothing');
 $sum = $writers->stop($to);
 is($sum->{wrong}, '',
 	"programs killed: none of $sum->{count} transactions is lost, and none came twice");
@@ -1021,9 +1022,12 @@ fresh('written', q{CREATE DOMAIN insta5.d AS numeric(5, 2) NOT NULL;
 is(im('--prepare', 'insta5'), 0, 'definitions that a dump writes otherwise do not differ');
 old(join ';', map { sprintf $_->[1], $_->[3] } @changed);
 is(im(), 6, 'definitions that were changed since differ');
+# as the page says, the queries of some are not compared between two versions
+my @compared = grep { !$older || $_->[0] !~ /^(?:view|rule|function)$/ } @changed;
 like($out, qr/^  differs: $_->[0] /m,
-	"a changed definition is named, with its kind: $_->[0], $_->[3]") for @changed;
-is(() = $out =~ /^  (?:differs|only on)/mg, 9, 'definitions that were not changed are not named');
+	"a changed definition is named, with its kind: $_->[0], $_->[3]") for @compared;
+is(() = $out =~ /^  (?:differs|only on)/mg, @compared - 1,
+	'definitions that were not changed are not named');
 is(im('--cancel'), 0, '--cancel after definitions were changed');
 is(im('--dump', 'insta5'), 0, 'definitions that a dump writes otherwise do not differ with --dump');
 ends('definitions written otherwise');
@@ -1213,7 +1217,8 @@ fresh('astray');
 is(im('insta5'), 0, 'a move before a way back that fails');
 is(im('--reverse', '--on-switch', 'false'), 9, 'the router fails on the way back');
 ends('a way back that was given up');
-($from, $to) = ($new, $old) unless $older;
+fresh('astray_older') if $older;
+($from, $to) = ($new, $old) if !$older;
 for my $way ($older ? () : [], ['--reverse'])
 {
 	my $name = @$way ? 'a way back' : 'a move';
