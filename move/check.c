@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "move.h"
+#include "texts.h"
 
 /* Print a text, or null, as JSON does. */
 void
@@ -156,11 +157,35 @@ check_sides(Move *m)
 		if (value(s, &sql_has_publication, m->name))
 			finding(m, "error", "publication-exists", fmt("publication %s exists on the %s, and this role does not take"
 														  " it for its own", m->name, s->name), "drop it");
-		/* whoever may create schemas could have made it, to stop writes */
-		if (i ? m->seen.target.refuses : m->seen.source.refuses)
+		if (!(i ? m->seen.target.refuses : m->seen.source.refuses))
+			continue;
+		if (value(s, &sql_has_guards, m->shards, m->name))
+			finding(m, "error", "old-copy", fmt("the %s has the old copy of a move that was made, and refuses writes to it",
+												s->name), "move the shards from the server that serves them, or"
+					" --finish that move, which drops the copy");
+		else
+			/* whoever may create schemas could have made it, to stop writes */
 			finding(m, "error", "move-schema-exists", fmt("schema %s exists on the %s, which this move would take for its"
 														  " own", m->name, s->name), "drop it");
 	}
+}
+
+/* Values of a type arrive as texts, and another type of that name can read them otherwise. */
+static void
+check_types(Move *m, const char *used)
+{
+	const char *same_version = PQserverVersion(m->source->conn) / 10000 == PQserverVersion(m->target->conn) / 10000 ?
+		"t" : "f";
+	PGresult   *here = rows(m->source, &sql_types, used, same_version),
+			   *there = rows(m->target, &sql_types, used, same_version);
+
+	for (int i = 0; i < PQntuples(here); i++)
+		for (int n = 0; n < PQntuples(there); n++)
+			if (strcmp(column(here, i, "name"), column(there, n, "name")) == 0
+				&& !is_same_text(column(here, i, "definition"), column(there, n, "definition")))
+				finding(m, "error", "type-differs", fmt("type %s is %s on the source, and %s on the target",
+														column(here, i, "name"), column(here, i, "definition"),
+														column(there, n, "definition")), "make both the same");
 }
 
 static void
@@ -174,6 +199,8 @@ check_objects(Move *m)
 			finding(m, "error", "object-missing", fmt("%s lacks what the shards use: %s",
 													  i ? "instaid of the target" : "the target", missing),
 					i ? "let nothing use it" : "create it there");
+	if (used)
+		check_types(m, used);
 }
 
 static void
@@ -204,10 +231,23 @@ own_settings(const char *connection)
 	return own;
 }
 
+/* The role that another server uses to read from this one */
+static const char *
+reader_of(Server *s)
+{
+	PQconninfoOption *given = PQconninfoParse(s->reach, NULL);
+
+	for (PQconninfoOption *o = given; o && o->keyword; o++)
+		if (o->val && strcmp(o->keyword, "user") == 0)
+			return o->val;
+	return PQuser(s->conn);
+}
+
 static void
 check_replication(Move *m, const char *tables)
 {
 	show_findings(m, rows(m->source, &sql_check_publisher, m->shards, tables));
+	show_findings(m, rows(m->source, &sql_check_triggers, m->shards));
 	show_findings(m, rows(m->source, &sql_check_identity, m->shards, m->options.full_identity ? "t" : "f"));
 	show_findings(m, rows(m->source, &sql_check_timeout, reach_option(m, m->source), own_settings(m->source->reach),
 						  "source"));
@@ -215,6 +255,8 @@ check_replication(Move *m, const char *tables)
 	show_findings(m, rows(m->target, &sql_check_settings, "target"));
 	show_findings(m, rows(m->target, &sql_check_room, "target", "2"));
 	check_reach(m, m->target, m->source, "");
+	show_findings(m, rows(m->source, &sql_check_row_security, m->shards, reader_of(m->source)));
+	show_findings(m, rows(m->source, &sql_check_money, m->shards, value(m->target, &sql_lc_monetary)));
 	if (m->options.one_way)
 		return;
 	show_findings(m, rows(m->target, &sql_check_way_back));

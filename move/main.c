@@ -253,6 +253,13 @@ serving(Move *m)
 	return source && target ? "both sides: FREEZE ONE" : source ? "the source" : target ? "the target" : "none";
 }
 
+/* Can a move that was made be reversed? */
+static bool
+has_way_back(Move *m)
+{
+	return !m->seen.target.one_way && m->seen.target.has_slot && !m->seen.target.slot_lost;
+}
+
 /* Tell of what goes from one side to the other; returns whether it fails. */
 static bool
 show_copy(Move *m, Server *from, Server *to, const char *name)
@@ -330,10 +337,10 @@ show_status(Move *m)
 	 * what was changed on the side that serves cannot come back before the
 	 * other has it, too
 	 */
-	if (m->state == MOVED || m->state == NOT_COMPARED)
-		next = m->state == NOT_COMPARED ? next : m->seen.target.one_way ? "--finish" :
-			!m->seen.target.has_slot || m->seen.target.slot_lost ? "--finish: the slot of the way back is lost" :
-			fails && !stays_in_use(m->target) ? "let the way back apply the changes, which fails, or --finish" : next;
+	if (m->state == MOVED && !has_way_back(m))
+		next = m->seen.target.one_way ? "--finish" : "--finish: the slot of the way back is lost";
+	else if (m->state == MOVED && fails && !stays_in_use(m->target))
+		next = "let the way back apply the changes, which fails, or --finish";
 	if (m->options.json)
 	{
 		printf(",\n   \"next\": ");
@@ -394,15 +401,17 @@ refuse(Move *m)
 		return fail(m, IN_THE_WAY, fmt("%s cannot be cancelled any more", m->shown),
 					"It was switched, and the target serves it.",
 					m->state < NOT_COMPARED ? "Run the command without --cancel, to its end." :
-					m->seen.target.one_way ? "--finish the move, and then move it with --from and --to exchanged." :
-					"Bring it back with --reverse.");
+					has_way_back(m) ? "Bring it back with --reverse." :
+					"--finish the move, and then move it with --from and --to exchanged.");
 	if (m->state == OLD_COPY || m->state == ALONE)
 		return fail(m, IN_THE_WAY, fmt("there is no way back for %s", m->shown), "It was moved with --one-way or --dump.",
 					"--finish the move, and then move it with --from and --to exchanged.");
 	if (m->state == SLOT_LOST)
 		return fail(m, BROKEN, fmt("the slot %s of the source is lost", m->source->slot),
 					"It held more WAL than max_slot_wal_keep_size permits, or somebody has dropped it.",
-					"--cancel, and begin again.");
+					m->seen.source.mark == MARK_COPYING ? "--cancel, and begin again." : m->options.reverse ?
+					"--finish the move, and then move it with --from and --to exchanged." :
+					"Exchange --from and --to, and --finish; then begin again.");
 	return fail(m, IN_THE_WAY, fmt("%s: %s", m->shown, text->name), m->target->serves ?
 				fmt("The target has %s, not frozen%s.", m->target->serves, m->source->serves ?
 					fmt(", and the source %s", m->source->serves) : "") : "This command cannot go on from there.",
@@ -444,7 +453,10 @@ verify(Move *m)
 	return status;
 }
 
-/* Before the copy is dropped: a row that only it has was written where nobody should have written. */
+/*
+ * Before the copy is dropped: a row that only it has was not copied, or was written where nobody should have written.
+ * Rows that were not compared, or differ, are dropped only with --no-verify.
+ */
 static int
 compare_before(Move *m)
 {
@@ -452,21 +464,25 @@ compare_before(Move *m)
 
 	if (!read_evidence(m))
 		return settled(m, "cannot see the state");
-	if (!m->options.compares || (m->state != FOLLOWING && m->state != WAY_BACK_PARTLY))
+	if (!m->options.compares || m->state == ALONE || (m->seen.source.mark == MARK_SERVES
+		&& (m->state == OLD_COPY || m->state == DETACHED || m->state == SLOTLESS)))
 		return DONE;
-	if (!has_confirmed(m, m->source, now() + m->options.max_stop) && !m->source->error && !m->target->error)
-	{
-		say("the way back does not follow: the rows are not compared before the copy is dropped");
-		return DONE;
-	}
 	if (!open_reader(m->source) || !open_reader(m->target))
 		return settled(m, "cannot compare the rows");
 	status = compare_rows(m, m->source->reader, m->target->reader, false);
 	/* the readers name the sides by what is left */
-	return status != DIFFERENT ? status :
-		fail(m, DIFFERENT, "rows differ, and nothing was dropped",
-			 fmt("The lines above name them; \"source\" is who serves %s, and \"target\" the copy.", m->shown),
-			 "Repair the rows, and run the same command again, or --finish with --no-verify.");
+	if (status == DIFFERENT)
+		return fail(m, DIFFERENT, "rows differ, and nothing was dropped",
+					fmt("The lines above name them; \"source\" is who serves %s, and \"target\" the copy.", m->shown),
+					"Repair the rows, and run the same command again, or --finish with --no-verify.");
+	if (status == NOT_NOW)
+		return fail(m, NOT_NOW, "the way back does not follow, and nothing was dropped",
+					fmt("Rows differ, and the %s does not apply what the %s has sent.", m->target->name, m->source->name),
+					"Remove the cause, and run the same command again, or --finish with --no-verify.");
+	/* a later run has no way back by which it could compare */
+	if (!status && m->seen.source.mark == MARK_NOT_COMPARED)
+		run_text(m->source, mark(m, m->source, m->target, MARK_SERVES, m->seen.source.one_way));
+	return status ? status : settled(m, "cannot mark the move");
 }
 
 /* Drop the old shards, and the way back to them, of a move that was made to the source. */
@@ -504,6 +520,8 @@ cancel(Move *m)
 		if (!m->seen.target.attached)
 			return fail(m, IN_THE_WAY, fmt("the source serves %s, which was moved there", m->shown), NULL,
 						"To finish that move, exchange --from and --to.");
+		if (m->state == SLOT_LOST)
+			return refuse(m);
 		if ((status = m->state == STOPPING || m->state == WAY_BACK_PARTLY ? reach(m, GOAL_PREPARED) : DONE) == DONE)
 			say("%s: the source serves it, and the way back is kept", m->shown);
 		return status;
@@ -636,8 +654,8 @@ work(Move *m, Mode mode, const char *patterns)
 /*** Arguments ***/
 
 /*
- * A connection string for the servers.  The database's owner can set a role for all sessions, and the copy of a table
- * would lack the rows that row security hides from it.
+ * A connection string for the servers.  The copy of a table would lack the rows that row security hides from its role,
+ * or from one that the database's owner has set for all sessions: it fails instead.
  */
 static const char *
 for_server(const char *conninfo)
@@ -649,7 +667,7 @@ for_server(const char *conninfo)
 	for (PQconninfoOption *o = given; o && o->keyword; o++)
 	{
 		bool		is_options = strcmp(o->keyword, "options") == 0;
-		char	   *value = is_options ? fmt("%s -c role=none", o->val ? o->val : "") : o->val;
+		char	   *value = is_options ? fmt("%s -c role=none -c row_security=off", o->val ? o->val : "") : o->val;
 
 		if (!value)
 			continue;

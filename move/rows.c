@@ -67,6 +67,16 @@ ask_both(Move *m, PGconn *conns[2], const char *sql, const char *buckets, double
 	return lines;
 }
 
+/* Does one side get what is written on the other? */
+static bool
+is_followed(Move *m)
+{
+	const SideEvidence *copy = m->seen.target.has_subscription ? &m->seen.target : &m->seen.source,
+			   *of = m->seen.target.has_subscription ? &m->seen.source : &m->seen.target;
+
+	return copy->has_subscription && copy->attached && copy->enabled && of->has_slot && !of->slot_lost;
+}
+
 /*
  * Compare the rows of a table: sums by buckets of keys, and the rows of the buckets that differ.  While clients write, a
  * row differs as long as its change is on the way.  Therefore only a difference that is the same after the copy had it
@@ -95,6 +105,11 @@ compare_table(Move *m, PGconn *conns[2], const char *name, const char *of_rows, 
 
 		if (look > 1)
 			nap(0.05 * (1 << look));
+		if (look > 0 && !is_followed(m))
+		{
+			say("no copy follows: what was written since the switch differs, too");
+			break;
+		}
 		if (look > 0 && !has_confirmed(m, m->seen.target.has_subscription ? m->source : m->target,
 									   now() + m->options.max_wait) && !m->source->error && !m->target->error)
 			return fail(m, NOT_NOW, "the copy does not follow", "It is far behind, or has no worker.",

@@ -59,7 +59,7 @@ create_slot(Server *s)
 	char	   *writers = value(s, &sql_slow_writers);
 
 	if (writers)
-		say("the slot waits for the open transactions of the %s's sessions %s", s->name, writers);
+		say("the slot waits for open transactions of the %s: %s", s->name, writers);
 	/* nothing of others waits behind this */
 	run(s, "SET lock_timeout = 0");
 	value(s, &sql_create_slot, s->slot);
@@ -209,7 +209,7 @@ int
 step_enable(Move *m)
 {
 	PGresult   *late = rows(m->source, &sql_late_indexes, m->shards, LARGE_TABLE);
-	char	   *known = value(m->target, &sql_known, m->target->subscription);
+	char	   *known = value(m->target, &sql_known, m->name);
 	bool		is_empty = known && strcmp(known, "0") == 0;
 
 	run(m->target, "BEGIN");
@@ -305,7 +305,7 @@ publish_new(Move *m, bool *has_changed)
 	PQclear(added);
 	run_each(m->source, &sql_unpublished, m->shards, m->name);
 	published = value(m->source, &sql_published, m->name);
-	known = value(m->target, &sql_known, m->target->subscription);
+	known = value(m->target, &sql_known, m->name);
 	if (HAS_ERROR(m))
 		return settled(m, "cannot publish the new tables");
 	if (is_new || strcmp(published, known) != 0)
@@ -481,6 +481,8 @@ step_make_way_back(Move *m)
 			   *to = m->target;
 	bool		one_way = m->options.one_way,
 				has_changed = false;
+	char	   *published,
+			   *known;
 	int			status = follow(m, 0, &has_changed);
 
 	/* a table that came since is copied first */
@@ -503,6 +505,15 @@ step_make_way_back(Move *m)
 						  " slot_name = %s, copy_data = false, enabled = false%s)", m->name, literal(from, to->reach),
 						  m->name, to->slot, PQserverVersion(from->conn) >= 160000 ? ", origin = none" : ""))
 			return unreachable(m, from, to, "cannot prepare the way back");
+		published = value(to, &sql_published, m->name);
+		known = value(from, &sql_known, m->name);
+		if (!HAS_ERROR(m) && strcmp(published, known) != 0)
+		{
+			detach(m, from);
+			run(from, "DROP SUBSCRIPTION %s", m->name);
+			return fail(m, BROKEN, "cannot prepare the way back", "The source's server reaches another database than the"
+						" target.", fmt("Run the same command again, with the right --%s.", reach_option(m, to)));
+		}
 	}
 	m->seen.is_new = true;
 	return settled(m, "cannot prepare the way back");
@@ -592,11 +603,10 @@ int
 step_compare(Move *m)
 {
 	/* the snapshots of the switch are gone with the run that made it */
-	bool		is_late = !m->has_snapshots,
-				compares = m->options.compares && !(is_late && m->seen.target.one_way);
+	bool		is_late = !m->has_snapshots;
 	int			status;
 
-	if (!compares)
+	if (!m->options.compares)
 		say("the rows were not compared%s", m->seen.target.one_way ? "" : ": --verify does it");
 	else
 	{
@@ -607,7 +617,8 @@ step_compare(Move *m)
 		status = compare_rows(m, m->source->reader, m->target->reader, !is_late);
 		if (status == DIFFERENT)
 			return fail(m, DIFFERENT, fmt("%s is moved, and rows differ", m->shown),
-						"The lines above name them. The target serves the shards.",
+						"The lines above name them. The target serves the shards.", m->seen.target.one_way ?
+						"Repair the rows on the target, and run the command with --no-verify." :
 						"--reverse brings them back; or repair the rows on the target.");
 		if (status)
 			return status;

@@ -290,6 +290,18 @@ canonical(const char *text, bool is_sequence)
 	return result;
 }
 
+/* Is it the same but for what a restore changes? */
+bool
+is_same_text(const char *source, const char *target)
+{
+	char	   *texts[2] = {canonical(source, false), canonical(target, false)};
+	bool		is_same = strcmp(texts[0], texts[1]) == 0;
+
+	free(texts[0]);
+	free(texts[1]);
+	return is_same;
+}
+
 static bool
 is_type(const Entry *entry, const char *type)
 {

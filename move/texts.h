@@ -3,5 +3,6 @@
 #define MOVE_TEXTS_H
 
 extern int	compare_texts(const char *source, const char *target, bool is_same_version, bool lacks_indexes);
+extern bool is_same_text(const char *source, const char *target);
 
 #endif

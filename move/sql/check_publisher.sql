@@ -20,12 +20,6 @@ FROM pg_roles WHERE rolname = current_user AND NOT rolsuper AND NOT rolreplicati
 UNION ALL SELECT 'error', 'unlogged', format('table %s is unlogged, and is not replicated',
     oid::regclass), format('ALTER TABLE %s SET LOGGED', oid::regclass)
 FROM pg_class WHERE relnamespace IN {{ours}} AND relkind = 'r' AND relpersistence = 'u'
-UNION ALL SELECT 'error', 'trigger-fires', format('trigger %I of %s is ENABLE %s, and would fire for'
-    ' each row that is copied', t.tgname, t.tgrelid::regclass,
-    CASE t.tgenabled WHEN 'A' THEN 'ALWAYS' ELSE 'REPLICA' END),
-    format('ALTER TABLE %s ENABLE TRIGGER %I', t.tgrelid::regclass, t.tgname)
-FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid
-WHERE c.relnamespace IN {{ours}} AND t.tgenabled IN ('A', 'R') AND NOT t.tgisinternal
 UNION ALL SELECT 'remark', 'materialized-view', format('materialized view %s arrives without rows',
     oid::regclass), 'REFRESH it on the target'
 FROM pg_class WHERE relnamespace IN {{ours}} AND relkind = 'm'

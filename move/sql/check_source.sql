@@ -29,6 +29,12 @@ FROM pg_constraint AS k JOIN pg_class AS t ON t.oid = k.conrelid
     JOIN pg_class AS r ON r.oid = k.confrelid
 WHERE k.contype = 'f' AND k.conparentid = 0
     AND (t.relnamespace IN {{ours}}) <> (r.relnamespace IN {{ours}})
+UNION ALL SELECT 'error', 'cast', format('the cast from %s to %s does not move, since pg_dump writes'
+    ' casts of whole databases only', castsource::regtype, casttarget::regtype),
+    'drop it, and create it on the target after the move'
+FROM pg_cast AS z JOIN pg_type AS s ON s.oid = castsource JOIN pg_type AS t ON t.oid = casttarget
+WHERE s.typnamespace IN {{ours}} AND t.typnamespace IN {{ours}} AND NOT EXISTS (
+    SELECT FROM pg_depend WHERE classid = z.tableoid AND objid = z.oid AND deptype IN ('e', 'i'))
 UNION ALL SELECT 'error', 'subscribed', format('subscription %I writes to %s of the source, and would'
     ' not follow the shard', s.subname, r.srrelid::regclass), 'drop or change it'
 FROM pg_subscription_rel AS r JOIN pg_subscription AS s ON s.oid = r.srsubid
@@ -42,10 +48,10 @@ FROM (SELECT count(*) FROM pg_class WHERE relnamespace IN {{ours}}) AS x (n)
 WHERE n > current_setting('max_locks_per_transaction')::integer
     * current_setting('max_connections')::integer / 2
 UNION ALL SELECT 'remark', 'published', format('publication %I also publishes %s, and will not follow'
-    ' the shard', p.pubname, r.prrelid::regclass), 'add its table to one of the target'
-FROM pg_publication_rel AS r JOIN pg_publication AS p ON p.oid = r.prpubid
-    JOIN pg_class AS c ON c.oid = r.prrelid
-WHERE c.relnamespace IN {{ours}} AND p.pubname !~ '^instaid_move_[0-9]+$'
+    ' the shard', pubname, CASE count(*) WHEN 1 THEN min(format('%I.%I', schemaname, tablename))
+    ELSE count(*) || ' tables of it' END), 'have a publication of the target publish that, too'
+FROM pg_publication_tables
+WHERE schemaname = ANY ($1::text[]) AND pubname !~ '^instaid_move_[0-9]+$' GROUP BY pubname
 UNION ALL SELECT 'remark', 'large-objects', format('column %I of %s may name large objects, which do'
     ' not move', a.attname, c.oid::regclass), 'copy them by hand'
 FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid JOIN pg_type AS t ON t.oid = a.atttypid

@@ -63,7 +63,8 @@ sub trial
 	my @before = map { $_->safe_psql($db, $Move::left) } $old, $new;
 	my $what = $expected || 'nothing';
 	my $user = $at{user} ? " user=$at{user}" : '';
-	is(found($old->connstr($db) . $user, $new->connstr($db) . $user, @{ $at{args} // [] }),
+	is(found($old->connstr($db) . $user, $new->connstr($db) . $user,
+			map { s/\bDB\b/$db/r } @{ $at{args} // [] }),
 		$expected, "the check of $db finds: $what");
 	is($rc, $expected =~ /error/ ? 5 : 0, "the check of $db has the exit status of: $what");
 	for my $name (ref $names ? @$names : grep { $_ } $names)
@@ -74,6 +75,7 @@ sub trial
 	is(join(' ', map { $_->safe_psql($db, $Move::left) } $old, $new), "@before",
 		"the check of $db changes nothing: $what");
 	$old->safe_psql($db, $at{undo}) if $at{undo};
+	$new->safe_psql($db, $at{undo_new}) if $at{undo_new};
 	$_->safe_psql('postgres', "DROP DATABASE $db WITH (FORCE)") for $old, $new;
 	return;
 }
@@ -99,8 +101,12 @@ trial('error trigger-fires', 'trigger always of insta5\.t', q{
 	CREATE TRIGGER always AFTER INSERT ON insta5.t FOR EACH ROW EXECUTE FUNCTION insta5.f();
 	ALTER TABLE insta5.t ENABLE ALWAYS TRIGGER always});
 trial('remark materialized-view', 'insta5\.mv', 'CREATE MATERIALIZED VIEW insta5.mv AS SELECT 1');
-trial('remark published', 'publication mine .* insta5\.t',
-	'CREATE PUBLICATION mine FOR TABLE insta5.t');
+trial('remark published, remark published, remark published', [
+		'publication mine also publishes insta5\.t,',
+		'publication (every|inside) .* 2 tables of it,' ],
+	q{CREATE TABLE insta5.u (n integer PRIMARY KEY); CREATE PUBLICATION mine FOR TABLE insta5.t;
+	CREATE PUBLICATION every FOR ALL TABLES;
+	CREATE PUBLICATION inside FOR TABLES IN SCHEMA insta5});
 trial('remark large-objects', 'column o of insta5\.l', q{SELECT lo_create(0);
 	CREATE TABLE insta5.l (o oid PRIMARY KEY)});
 
@@ -138,6 +144,41 @@ trial('error object-missing', 'collation c, function one\(\), operator class byt
 	CREATE INDEX ON insta5.words USING hash (word public.bytes);
 	CREATE INDEX ON insta5.words USING gin (to_tsvector('public.plain', word))}, '',
 	undo => 'DROP OWNED BY only_here; DROP ROLE only_here');
+# types of that name that would read the same texts otherwise: in columns, arrays and other types
+{
+	my $uses = q{CREATE TABLE insta5.u (id integer PRIMARY KEY, m mood[], p pair, l short, r span,
+		n nested, w whole)};
+	my @types = map { "CREATE TYPE public.mood AS ENUM ($_->[0]);
+		CREATE TYPE public.pair AS ($_->[1] integer); CREATE DOMAIN public.short AS $_->[2];
+		CREATE TYPE public.span AS RANGE (subtype = $_->[3]);
+		CREATE DOMAIN public.inner_part AS $_->[4]; CREATE TYPE public.nested AS (i inner_part);
+		CREATE TABLE public.whole ($_->[5]);" }
+	  [ q{'good', 'bad'}, 'a integer, b', 'varchar(3)', 'integer', 'integer', 'a text, b text' ],
+	  [ q{'bad', 'good'}, 'b integer, a', 'varchar(2)', 'bigint', 'integer NOT NULL',
+		'b text, a text' ];
+	trial(join(', ', ('error type-differs') x 6), [
+			q{type mood is ENUM \('good', 'bad'\) on the source, and ENUM \('bad', 'good'\) on},
+			'type pair is \(a integer, b integer\) .* \(b integer, a integer\) on the target',
+			'short is character varying\(3\) .* character varying\(2\)', 'type span is RANGE',
+			'inner_part is integer .* integer NOT NULL on the target', 'type whole is \(a text' ],
+		"$types[0] $uses", $types[1]);
+	trial('', '', "$types[0] $uses", $types[0]);
+	my ($in, $restored) = (q{VALUE IN ('a', 'b')},
+		q{(VALUE)::text = ANY (ARRAY[('a'::varchar)::text, ('b'::varchar)::text])});
+	my @domains = map { "CREATE DOMAIN public.ab AS varchar(9) CHECK ($_)" } $in, $restored, 'true';
+	$uses = 'CREATE TABLE insta5.u (id public.ab PRIMARY KEY)';
+	trial('', '', "$domains[0]; $uses", $domains[1]);
+	trial('error type-differs', 'ab is .*CHECK .* CHECK \(true\)', "$domains[0]; $uses",
+		$domains[2]);
+	# another version of an extension can have another definition
+	my @members = map { "CREATE EXTENSION citext; CREATE TYPE public.e AS ENUM ($_);
+		ALTER EXTENSION citext ADD TYPE public.e;" } q{'a', 'b'}, q{'b'};
+	trial('', '', "$members[0] CREATE TABLE insta5.u (id e PRIMARY KEY)", $members[1]);
+}
+trial('error cast', 'cast from insta5\.ta to insta5\.tb does not move', q{
+	CREATE TYPE insta5.ta AS (a integer); CREATE TYPE insta5.tb AS (b integer);
+	CREATE FUNCTION insta5.f(insta5.ta) RETURNS insta5.tb LANGUAGE sql AS 'SELECT ROW(1)';
+	CREATE CAST (insta5.ta AS insta5.tb) WITH FUNCTION insta5.f(insta5.ta)});
 trial('error object-missing', 'instaid of the target lacks .* function instaid\.mine\(\)', q{
 	CREATE FUNCTION instaid.mine() RETURNS bigint RETURN 1;
 	CREATE TABLE insta5.m (id bigint PRIMARY KEY DEFAULT instaid.mine())});
@@ -155,6 +196,12 @@ trial('error extension-inside', 'extension citext is in schema insta5',
 trial('error prepared-transaction', 'pending', q{CREATE TABLE public.c ();
 	BEGIN; DROP TABLE public.c; PREPARE TRANSACTION 'pending'}, '',
 	undo => "ROLLBACK PREPARED 'pending'");
+{
+	my @behind = ('', q{BEGIN; CREATE TABLE public.c (); PREPARE TRANSACTION 'behind'},
+		undo_new => "ROLLBACK PREPARED 'behind'");
+	trial('error prepared-transaction', q{of the target, 'behind' in database trial}, @behind);
+	trial('', '', @behind, args => ['--one-way']);
+}
 trial('error schema-exists', 'schema insta5 exists on the target', '', 'CREATE SCHEMA insta5');
 trial('error shard-id', 'shard ID 5 is schema taken', '',
 	q{SELECT instaid.create_shard('taken', 5)});
@@ -162,6 +209,9 @@ trial('error publication-exists', 'instaid_move_5 exists on the target', '', q{
 	GRANT CREATE ON DATABASE DB TO other; SET ROLE other; CREATE PUBLICATION instaid_move_5});
 trial('error move-schema-exists', 'schema instaid_move_5 exists on the source',
 	'CREATE SCHEMA instaid_move_5', '');
+trial('error old-copy', 'source has the old copy of a move', q{CREATE SCHEMA instaid_move_5;
+	CREATE TRIGGER instaid_move_guard BEFORE UPDATE ON insta5.t FOR EACH STATEMENT
+		EXECUTE FUNCTION instaid._move_guard('instaid_move_5')}, '');
 {
 	$new->safe_psql('postgres', 'CREATE DATABASE feed');
 	$new->safe_psql('feed', q{CREATE SCHEMA insta5; CREATE TABLE insta5.t (id bigint PRIMARY KEY,
@@ -243,10 +293,19 @@ for my $args ( ['--one-way'], ['--dump'])
 trial('error setting, error setting, error setting', [
 		'database of the source sets role=\w+ for each',
 		'database of the target sets role=\w+ for each',
-		'database of the target sets exit_on_error=1 for each .*: ALTER DATABASE \.\.\. RESET exit' ],
+		'database of the target sets exit_on_error=1 for each .*: ALTER DATABASE .* RESET exit' ],
 	map { $_ . q{DO $$ BEGIN
 	EXECUTE format('ALTER DATABASE DB SET role = %I', session_user); END $$} }
 	'ALTER DATABASE DB SET exit_on_error = 0;', 'ALTER DATABASE DB SET exit_on_error = 1;');
+trial('error setting, error setting', [ 'array_nulls of the source is off',
+		'array_nulls of the target is off' ],
+	map { 'ALTER DATABASE DB SET array_nulls = off' } 1 .. 2);
+trial('error setting', 'column m of insta5.t is of type money, .* and POSIX on the target',
+	'ALTER TABLE insta5.t ADD m money', q{ALTER DATABASE DB SET lc_monetary = 'POSIX'});
+trial('error row-security', 'row security of insta5.t hides rows from own',
+	'ALTER ROLE own REPLICATION; ALTER TABLE insta5.t ENABLE ROW LEVEL SECURITY', '',
+	args => [ '--source-for-target', $old->connstr('DB') . ' user=own' ],
+	undo => 'ALTER ROLE own NOREPLICATION');
 # what a user may paste into a shell
 trial('error trust', q{definitions of x;'y, .*: connect as x;'y to it, .*--trust 'x;'\\\\''y'},
 	q{CREATE ROLE "x;'y"; GRANT CREATE ON SCHEMA insta5 TO "x;'y"; SET ROLE "x;'y";
@@ -274,6 +333,17 @@ trial('error freeze-right, error make-right, error trust', 'belongs to own', q{
 
 trial('error timeout', q{the source's statement_timeout is 400},
 	q{ALTER DATABASE DB SET statement_timeout = '400ms'});
+
+# what a database sets for each session rules out no plan
+{
+	$old->safe_psql('postgres', join ';', 'CREATE DATABASE planner',
+		map { "ALTER DATABASE planner SET $_" } 'enable_seqscan = off', 'enable_indexscan = off',
+		'enable_hashagg = off', 'enable_partitionwise_join = on', 'jit = on', 'jit_above_cost = 0');
+	is($old->safe_psql('planner', slurp_file('move/sql/session.sql') . q{;
+		SELECT 'others: ' || count(*) FROM pg_settings
+		WHERE name ~ '^enable_' AND setting <> boot_val OR name = 'jit' AND setting = 'on'})
+		  =~ s/.*\n//sr, 'others: 0', 'no planner setting of the database is one of a session');
+}
 
 #### The two sides ####
 

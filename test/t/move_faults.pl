@@ -321,6 +321,32 @@ is(im('--switch'), 0, '--switch succeeds with the same changes on both sides');
 unlike($out, qr/taken back/, '--switch with the same changes on both sides succeeds at once');
 is(im('--finish'), 0, '--finish after changes of definitions');
 
+# A trigger that fires for what is applied, which both sides have got since
+fresh('fires', q{CREATE FUNCTION insta5.f() RETURNS trigger LANGUAGE plpgsql
+	AS 'BEGIN RETURN NEW; END'});
+is(im('--prepare', 'insta5'), 0, '--prepare, before a trigger comes that fires always');
+$_->safe_psql($db, 'CREATE TRIGGER fires AFTER INSERT ON insta5.t FOR EACH ROW
+	EXECUTE FUNCTION insta5.f(); ALTER TABLE insta5.t ENABLE ALWAYS TRIGGER fires') for $old, $new;
+is(im('--switch'), 5, 'a trigger that fires always, and came on both sides, stops --switch');
+like($out, qr/^  ! trigger fires of insta5\.t is ENABLE ALWAYS, .* ENABLE TRIGGER fires$/m,
+	'a trigger that came later is told');
+is(places(), 'insta5 insta5 frozen', 'the source serves with a trigger that fires always');
+$_->safe_psql($db, 'ALTER TABLE insta5.t ENABLE TRIGGER fires') for $old, $new;
+is(im('--switch'), 0, '--switch when the trigger fires no more for what is applied');
+is(im('--finish'), 0, '--finish with a trigger that came later');
+
+# Databases that set how strings are written: a dump is parsed before the first of its commands runs
+fresh('strings', q{; ALTER TABLE insta5.t ADD path text DEFAULT E'a\\\\b';
+	COMMENT ON TABLE insta5.t IS E'it''s c:\\\\d\\\\'});
+$_->safe_psql('postgres', 'ALTER DATABASE strings SET standard_conforming_strings = off')
+  for $old, $new;
+is(im('insta5'), 0, 'a move between databases whose strings have escapes');
+is($err, '', 'a move between databases whose strings have escapes warns of none');
+is(new(q{INSERT INTO insta5.t (n) VALUES (-1);
+	SELECT path, obj_description('insta5.t'::regclass) FROM insta5.t WHERE n = -1}),
+	q{a\b|it's c:\d\\}, 'a default and a comment with backslashes have moved');
+is(im('--finish'), 0, '--finish between databases whose strings have escapes');
+
 #### Sequences ####
 
 fresh('sequences', q{CREATE TABLE insta5.o (id serial PRIMARY KEY, n integer);
@@ -398,6 +424,18 @@ is(im('--reverse'), 6, '--reverse is refused while the way back fails');
 old('ALTER TABLE insta5.t ADD x integer');
 is(im('--reverse'), 0, '--reverse succeeds with the same change on the source');
 is(exchanged('--finish'), 0, '--finish after a way back that failed for a while');
+
+# A prepared transaction of any database, for which a slot waits
+fresh('pending');
+{
+	my $psql = 'psql -qX -d "' . $new->connstr('postgres') . '" -c';
+	is(im({ at => 'following', do => "$psql \"BEGIN\" -c \"CREATE TABLE pending ()\"
+		-c \"PREPARE TRANSACTION 'pending'\"; (sleep 2; $psql \"ROLLBACK PREPARED 'pending'\")
+		>/dev/null 2>&1 &" =~ s/\s+/ /gr }, 'insta5'), 0, 'a slot beside a prepared transaction');
+}
+like($out, qr/slot waits for .* of the target: prepared transaction 'pending' of database post/,
+	'the prepared transaction is told for which the slot waits');
+is(im('--finish'), 0, '--finish after a prepared transaction');
 
 # The indexes of a large table, which has few rows to a page
 fresh('indexes', q{CREATE TABLE insta5.big (id bigint PRIMARY KEY, n integer, t text)
@@ -951,6 +989,97 @@ is(im('insta5', '--one-way', '--no-verify'), 0, 'a move from a database that set
 is(new('SELECT count(*) FROM insta5.t'), 100, 'all rows are copied, whatever the role sees');
 is(im('--finish'), 0, '--finish of a move from a database that sets a role');
 
+#### What --finish may drop ####
+
+# only a copy whose rows are known to be on the other side, however often it is asked
+my $past = 'SET session_replication_role = replica; ';
+for my $args (['--one-way'], [])
+{
+	my $name = "rows differ, @{[ @$args ? 'one way' : 'both ways' ]}: ";
+	fresh('differ' . @$args);
+	is(im('--prepare', 'insta5', @$args), 0, $name . '--prepare');
+	new("$past DELETE FROM insta5.t WHERE n <= 5");
+	is(im(@$args), 6, $name . 'the switch tells');
+	like($err, @$args ? qr/next: Repair the rows on the target, .* with --no-verify\.$/m :
+		qr/next: --reverse brings them back; or repair/, $name . 'the switch tells what to do');
+	is(im(@$args), 6, $name . 'the same command again tells');
+	is(im('--finish'), 6, $name . '--finish is refused');
+	like($err, qr/rows differ, and nothing was dropped/, $name . '--finish says so');
+	like(im('--status') . $out, qr/next:    run the command again, which compares/,
+		$name . '--status does not call it compared');
+	is(places(), 'insta5 frozen insta5', $name . 'nothing was dropped');
+	if (@$args)
+	{
+		# into the target, as one repairs it
+		my @rows = split /\n/, old('SELECT id, n FROM insta5.t WHERE n <= 5');
+		new(join ';', map { 'INSERT INTO insta5.t VALUES (' . tr/|/,/r . ')' } @rows);
+	}
+	else
+	{
+		# a row that the source has stops the way back
+		new('INSERT INTO insta5.t SELECT ' . old('SELECT max(id) FROM insta5.t WHERE n <= 5')
+			  . ', 77');
+		is(im('--finish', '--max-wait', 1), 8, $name . '--finish of a way back that fails');
+		like($err, qr/the way back does not follow, and nothing was dropped/,
+			$name . '--finish of a way back that fails says so');
+	}
+	is(im('--finish', @$args ? () : '--no-verify'), 0, $name . '--finish when it is repaired');
+	is(left(), '', $name . 'nothing is left');
+}
+fresh('astray');
+is(im('insta5'), 0, 'a move before a row is written past the guards');
+old("$past INSERT INTO insta5.t VALUES (11, 1)");
+new('INSERT INTO insta5.t VALUES (11, 2)');
+is(im('--finish', '--max-wait', 1), 8, 'a row that was written past the guards is not dropped');
+is(old('SELECT n FROM insta5.t WHERE id = 11'), 1, 'a row that was written past the guards stays');
+is(im('--finish', '--no-verify'), 0, 'a row that was written past the guards, with --no-verify');
+
+# A way back that is lost: each command says how to go on
+fresh('lost');
+is(im('insta5'), 0, 'a move before its way back is lost');
+old('ALTER SUBSCRIPTION instaid_move_5 DISABLE');
+$new->poll_query_until($db, 'SELECT NOT bool_or(active) FROM pg_replication_slots') or die;
+new('SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots;
+	INSERT INTO insta5.t (n) VALUES (101)');
+is(im('--reverse'), 7, 'the way back is lost: --reverse');
+like($err, qr/next: --finish the move, and then move it with --from and --to exchanged\.$/m,
+	'the way back is lost: --reverse tells how to go on');
+is(im('--cancel'), 5, 'the way back is lost: --cancel');
+like($err, qr/next: --finish the move, and then move it with --from and --to exchanged\.$/m,
+	'the way back is lost: --cancel tells how to go on');
+is(exchanged('--cancel'), 7, 'the way back is lost: --cancel of the other direction');
+like($err, qr/next: Exchange --from and --to, and --finish; then begin again\.$/m,
+	'the way back is lost: --cancel of the other direction tells how to go on');
+is(im('--finish'), 6, 'the way back is lost: --finish of other rows');
+like($out, qr/^ *[\d.]+  no copy follows: what was written since the switch differs, too$/m,
+	'the way back is lost: --finish tells what differs');
+is(im('--finish', '--no-verify'), 0, 'the way back is lost: --finish with --no-verify');
+is(left(), '', 'the way back is lost: nothing is left');
+
+# An old copy, which the wrong --from names
+fresh('third');
+is(im('insta5', '--one-way'), 0, 'a move with an old copy');
+$new->safe_psql('postgres', 'CREATE DATABASE other_target');
+$new->safe_psql('other_target', 'CREATE EXTENSION instaid');
+{
+	my @run = ('--from', $old->connstr($db), '--to', $new->connstr('other_target'), 'insta5');
+	($rc, $out, $err) = Move::run(@run);
+	is($rc, 5, 'an old copy does not move to a third server');
+	like($out, qr/^  ! the source has the old copy of a move .*: move the shards from the server/m,
+		'an old copy does not move: the cure is not to make it serve');
+}
+is(im('--finish'), 0, 'the old copy is dropped');
+
+# A way back to another database of the same server
+fresh('elsewhere');
+is(im('insta5', '--target-for-source', $new->connstr('postgres')), 7,
+	'--target-for-source of another database');
+like($err, qr/another database than the target\.\n.*again, with the right --target-for-source\.$/m,
+	'--target-for-source of another database is told');
+is(places(), 'insta5 insta5 frozen', '--target-for-source of another database: the source serves');
+is(im('insta5'), 0, '--target-for-source that was wrong: the same command without it');
+is(im('--finish'), 0, '--target-for-source that was wrong: --finish');
+
 # default privileges of a role without rights
 fresh('default_privileges', 'ALTER DEFAULT PRIVILEGES FOR ROLE own IN SCHEMA insta5
 	GRANT SELECT ON TABLES TO PUBLIC');
@@ -1054,10 +1183,14 @@ says('Run the command without --cancel, to its end.', '--cancel');
 says('run the command again, to its end', '--status');
 says('Run the command without --reverse, to its end.', '--reverse');
 is(im(), 0, 'a move goes on after --cancel was refused');
-old('ALTER SUBSCRIPTION instaid_move_5 DISABLE');
-new('INSERT INTO insta5.t (n) VALUES (1)');
-says('--status tells how far.', '--verify', '--max-wait', '0.1');
-old(q{ALTER SUBSCRIPTION instaid_move_5 ENABLE; SELECT instaid.thaw_shard('insta5')});
+{
+	my $holder = Clients::session($old, $db);
+	$holder->('BEGIN; LOCK TABLE insta5.t IN EXCLUSIVE MODE');
+	new('INSERT INTO insta5.t (n) VALUES (1)');
+	says('--status tells how far.', '--verify', '--max-wait', '0.1');
+	$holder->('ROLLBACK');
+}
+old(q{SELECT instaid.thaw_shard('insta5')});
 my $apart = 'keep clients from the side that they shall not use; freeze its shard if it was thawed,'
   . ' drop it if it is new, or clean it up by hand if it was given up for lost';
 says($apart, '--finish', '--no-verify');
