@@ -460,12 +460,13 @@ verify(Move *m)
 static int
 compare_before(Move *m)
 {
+	bool		has_no_way_back;
 	int			status;
 
 	if (!read_evidence(m))
 		return settled(m, "cannot see the state");
-	if (!m->options.compares || m->state == ALONE || (m->seen.source.mark == MARK_SERVES
-		&& (m->state == OLD_COPY || m->state == DETACHED || m->state == SLOTLESS)))
+	has_no_way_back = m->state == OLD_COPY || m->state == DETACHED || m->state == SLOTLESS;
+	if (!m->options.compares || m->state == ALONE || (has_no_way_back && m->seen.source.mark == MARK_SERVES))
 		return DONE;
 	if (!open_reader(m->source) || !open_reader(m->target))
 		return settled(m, "cannot compare the rows");

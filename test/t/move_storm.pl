@@ -125,8 +125,10 @@ sub write_rows
 			sleep(0.01);
 		}
 		$next += 0.04;
-		sleep($next - time) if $next > time;
-		$next = time if $next < time - 1;
+		# this process can lose its processor between two looks at the clock
+		my $left = $next - time;
+		sleep($left) if $left > 0;
+		$next = time if $left < -1;
 	}
 	return;
 }

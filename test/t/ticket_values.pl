@@ -24,7 +24,7 @@ use Clients;
 @Clients::extensions = ('instaid_tickets');
 
 my $rounds = $ENV{INSTAID_TEST_ROUNDS} ? ($ENV{INSTAID_TEST_ROUNDS} + 1) / 2
-  : $ENV{FULL} ? 18 : 6;
+  : $ENV{FULL} ? 18 : 4;
 
 ### A crash.  No background process flushes WAL by chance.
 
