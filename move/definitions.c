@@ -307,7 +307,12 @@ compare_definitions(Move *m)
 	{
 		Server	   *s = i ? m->target : m->source;
 
-		if (!(texts[i] = dump(m, s, versions[0] > versions[1] ? versions[0] : versions[1], "--schema-only", NULL)))
+		/* a connection of its own finds the snapshot on the same server only */
+		run(s, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+		texts[i] = dump(m, s, versions[0] > versions[1] ? versions[0] : versions[1], "--schema-only",
+						value(s, &sql_export_snapshot));
+		run(s, "COMMIT");
+		if (!texts[i])
 			return dump_failed(m);
 		maximums[i] = rows(s, &sql_maximums, m->shards, ids[i]);
 	}

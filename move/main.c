@@ -69,6 +69,22 @@ fail(Move *m, int status, const char *what, const char *why, const char *next)
 	return status;
 }
 
+/* The error of a side that has waited for a lock, and whose sessions have locks of the shards */
+const char *
+who_locks(Move *m, Server *s)
+{
+	char	   *error = s->error,
+			   *sessions;
+	char		sqlstate[sizeof(s->sqlstate)];
+
+	memcpy(sqlstate, s->sqlstate, sizeof(sqlstate));
+	forget_error(s);
+	sessions = value(s, &sql_lockers, m->shards);
+	s->error = error;
+	memcpy(s->sqlstate, sqlstate, sizeof(sqlstate));
+	return sessions ? fmt("%s\nLocks of the shards have: %s.", error, sessions) : error;
+}
+
 /* Has one of the servers an error? */
 int
 settled(Move *m, const char *what)
@@ -87,7 +103,7 @@ settled(Move *m, const char *what)
 		return fail(m, DISCONNECTED, fmt("the connection to the %s is lost", s->name), s->error,
 					"Run the same command again: it goes on from there. --status tells the state.");
 	if (strcmp(s->sqlstate, "55P03") == 0 || strcmp(s->sqlstate, "40P01") == 0)
-		return fail(m, NOT_NOW, what, s->error, "Run the same command again when no long transaction uses the tables.");
+		return fail(m, NOT_NOW, what, who_locks(m, s), "Run the same command again when no long transaction uses the tables.");
 	return fail(m, FAILED, what, s->error, "Remove the cause, and run the same command again, or --cancel.");
 }
 
@@ -299,6 +315,8 @@ show_copy(Move *m, Server *from, Server *to, const char *name)
 	if (is_copying)
 		printf("            %.1f of %.1f MB, %.1f MB/s, about %.0f s left\n", number_of(progress, 0, "bytes") / 1e6,
 			   total / 1e6, rate / 1e6, left);
+	if (is_copying && value(to, &sql_lacks_workers))
+		printf("            no logical replication worker of the %s is free\n", to->name);
 	if (errors > 0)
 		printf("            %s\n", plain(worker_message(m, to)));
 	return errors > 0;
@@ -429,7 +447,9 @@ reach(Move *m, Goal goal)
 
 		if (!read_evidence(m))
 			return settled(m, "cannot see the state");
-		if (is_end(m->state, goal))
+		/* nothing can compare them later but --finish, which needs the mark */
+		if (is_end(m->state, goal) || (goal != GOAL_CANCELLED && m->state == NOT_COMPARED && m->seen.target.one_way
+									   && !m->options.compares))
 			return DONE;
 		if (!(t = find_transition(m->state, goal)))
 			return refuse(m);
@@ -602,11 +622,13 @@ move(Move *m, Mode mode)
 			say("%s: prepared, the target follows; --switch goes on", m->shown);
 		return status;
 	}
-	if ((status = reach(m, m->options.by_dump ? GOAL_DUMPED : GOAL_MOVED)) == DONE)
-		say("%s: moved, the %s serves it; next%s: --finish%s", m->shown, m->target->name,
-			m->options.reverse ? ", with --from and --to exchanged" : "",
-			m->seen.target.one_way ? "" : ", or --reverse");
-	return status;
+	if ((status = reach(m, m->options.by_dump ? GOAL_DUMPED : GOAL_MOVED)))
+		return status;
+	if (m->state == NOT_COMPARED)
+		say("the rows were not compared: --finish does it");
+	say("%s: moved, the %s serves it; next%s: --finish%s", m->shown, m->target->name,
+		m->options.reverse ? ", with --from and --to exchanged" : "", has_way_back(m) ? ", or --reverse" : "");
+	return DONE;
 }
 
 static int

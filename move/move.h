@@ -66,6 +66,7 @@ extern void INSTAID_MOVE_STEP(const char *name);
 
 /* main.c */
 extern int	fail(Move *m, int status, const char *what, const char *why, const char *next);
+extern const char *who_locks(Move *m, Server *s);
 extern int	settled(Move *m, const char *what);
 extern const char *busy_session(Server *s, const char *number);
 extern void show_status(Move *m);

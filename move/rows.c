@@ -5,6 +5,9 @@
 
 #include "move.h"
 
+/* the parts of a table whose sums are compared; a power of 2 */
+#define BUCKETS 1024
+
 /*
  * Compare two answers by their first column, in the order of bytes.  Returns what only one has, a line each, up to a
  * null.
@@ -77,60 +80,111 @@ is_followed(Move *m)
 	return copy->has_subscription && copy->attached && copy->enabled && of->has_slot && !of->slot_lost;
 }
 
-/*
- * Compare the rows of a table: sums by buckets of keys, and the rows of the buckets that differ.  While clients write, a
- * row differs as long as its change is on the way.  Therefore only a difference that is the same after the copy had it
- * all is told.  The copy can also be ahead: a commit is sent to it when it is in the WAL, and its own server shows it a
- * little later.  Therefore a difference must last for 3 s.
- */
-static int
-compare_table(Move *m, PGconn *conns[2], const char *name, const char *of_rows, bool is_quiet, double *total)
+/* Of the buckets that differed, leave those whose sums differ again. */
+static void
+keep_buckets(bool *differ, char **lines)
 {
-	char	  **lines = ask_both(m, conns, fmt("SELECT line, n FROM (SELECT format('%%s %%s %%s', hashtext(k) & 1023,"
-											   " count(*), sum(h)), count(*) FROM (%s) AS t GROUP BY hashtext(k) & 1023)"
-											   " AS s (line, n) ORDER BY line COLLATE \"C\"", of_rows), NULL, total);
-	char	   *sql = fmt("SELECT line FROM (SELECT format('row %%s, hash %%s', k, h) FROM (%s) AS t"
-						  " WHERE hashtext(k) & 1023 = ANY ($1::integer[])) AS s (line) ORDER BY line COLLATE \"C\"",
-						  of_rows);
+	bool		again[BUCKETS] = {false};
+
+	/* "only on the source: 17 3 4711" */
+	for (; *lines; lines++)
+		again[atoi(strchr(*lines, ':') + 1)] = true;
+	for (int i = 0; i < BUCKETS; i++)
+		differ[i] &= again[i];
+}
+
+/* Take some of these buckets, as an array; null if there is none. */
+static char *
+some_buckets(bool *differ)
+{
 	char	   *buckets = NULL;
 
-	if (!lines[0])
-		return 0;
-	for (int i = 0; i < 16 && lines[i]; i++)
-		buckets = append(buckets, strtok(strchr(lines[i], ':') + 2, " "));
-	for (int look = 0; lines[0] && look < (is_quiet ? 1 : 6); look++)
+	for (int i = 0, n = 0; i < BUCKETS && n < 16; i++)
+		if (differ[i])
+		{
+			buckets = append(buckets, fmt("%d", i));
+			differ[i] = false;
+			n++;
+		}
+	return buckets;
+}
+
+/*
+ * What differs of the rows of some buckets.  While clients write, a row differs as long as its change is on the way.
+ * Therefore only a difference that is the same after the copy had it all is told.  The copy can also be ahead: a commit
+ * is sent to it when it is in the WAL, and its own server shows it a little later.  Therefore a difference must last for
+ * 3 s.
+ */
+static int
+look_at_rows(Move *m, PGconn *conns[2], const char *sql, const char *buckets, bool is_quiet, char ***lines)
+{
+	*lines = ask_both(m, conns, sql, buckets, NULL);
+	for (int look = 1; (*lines)[0] && look < (is_quiet ? 1 : 6); look++)
 	{
-		char	  **before = lines;
+		char	  **before = *lines;
 		int			kept = 0;
 
 		if (look > 1)
 			nap(0.05 * (1 << look));
-		if (look > 0 && !is_followed(m))
+		if (!is_followed(m))
 		{
 			say("no copy follows: what was written since the switch differs, too");
 			break;
 		}
-		if (look > 0 && !has_confirmed(m, m->seen.target.has_subscription ? m->source : m->target,
-									   now() + m->options.max_wait) && !m->source->error && !m->target->error)
+		if (!has_confirmed(m, m->seen.target.has_subscription ? m->source : m->target, now() + m->options.max_wait)
+			&& !m->source->error && !m->target->error)
 			return fail(m, NOT_NOW, "the copy does not follow", "It is far behind, or has no worker.",
 						"--status tells how far.");
-		lines = ask_both(m, conns, sql, buckets, NULL);
-		for (int i = 0, b = 0; look > 0 && lines[i]; i++)
+		*lines = ask_both(m, conns, sql, buckets, NULL);
+		for (int i = 0, b = 0; (*lines)[i]; i++)
 		{
 			/* in the order of what comes after "only on the source: " */
-			while (before[b] && strcmp(before[b] + 20, lines[i] + 20) < 0)
+			while (before[b] && strcmp(before[b] + 20, (*lines)[i] + 20) < 0)
 				b++;
-			if (before[b] && strcmp(before[b], lines[i]) == 0)
-				lines[kept++] = lines[i];
+			if (before[b] && strcmp(before[b], (*lines)[i]) == 0)
+				(*lines)[kept++] = (*lines)[i];
 		}
-		if (look > 0)
-			lines[kept] = NULL;
+		(*lines)[kept] = NULL;
 	}
-	if (!lines[0])
-		return 0;
-	printf("table %s differs\n", plain(name));
-	print_lines(lines, 10);
-	return DIFFERENT;
+	return DONE;
+}
+
+/*
+ * Compare the rows of a table: sums by buckets of keys, and the rows of the buckets that differ, some at a time.  If
+ * those were only on the way, so are most others: the sums are asked again, until no bucket has differed each time.
+ */
+static int
+compare_table(Move *m, PGconn *conns[2], const char *name, const char *of_rows, bool is_quiet, double *total)
+{
+	char	   *sums = fmt("SELECT line, n FROM (SELECT format('%%s %%s %%s', hashtext(k) & %d, count(*), sum(h)), count(*)"
+						   " FROM (%s) AS t GROUP BY hashtext(k) & %d) AS s (line, n) ORDER BY line COLLATE \"C\"",
+						   BUCKETS - 1, of_rows, BUCKETS - 1);
+	char	   *sql = fmt("SELECT line FROM (SELECT format('row %%s, hash %%s', k, h) FROM (%s) AS t"
+						  " WHERE hashtext(k) & %d = ANY ($1::integer[])) AS s (line) ORDER BY line COLLATE \"C\"",
+						  of_rows, BUCKETS - 1);
+	char	  **lines = ask_both(m, conns, sums, NULL, total),
+			   *buckets;
+	bool		differ[BUCKETS];
+	int			status;
+
+	memset(differ, true, sizeof(differ));
+	for (keep_buckets(differ, lines); (buckets = some_buckets(differ)) != NULL; keep_buckets(differ, lines))
+	{
+		if ((status = look_at_rows(m, conns, sql, buckets, is_quiet, &lines)))
+			return status;
+		if (lines[0])
+		{
+			printf("table %s differs\n", plain(name));
+			print_lines(lines, 10);
+			if (memchr(differ, 1, sizeof(differ)))
+				printf("  and perhaps more\n");
+			return DIFFERENT;
+		}
+		if (!memchr(differ, 1, sizeof(differ)))
+			break;
+		lines = ask_both(m, conns, sums, NULL, NULL);
+	}
+	return DONE;
 }
 
 /* A query for the positions of a side's sequences, or null if there is none */
@@ -203,8 +257,7 @@ compare_rows(Move *m, PGconn *of_source, PGconn *of_target, bool is_quiet)
 								   PQparameterStatus(m->target->conn, "server_encoding")) == 0;
 	PGresult   *tables = rows(m->source, &sql_compared_tables, m->shards, are_alike ? "t" : "f"),
 			   *others = rows(m->target, &sql_compared_tables, m->shards, are_alike ? "t" : "f");
-	int			differ = 0,
-				left_out = 0;
+	int			differ = 0;
 	double		total = 0,
 				began = now();
 
@@ -220,8 +273,9 @@ compare_rows(Move *m, PGconn *of_source, PGconn *of_target, bool is_quiet)
 			is_there |= strcmp(of_rows, column(others, j, "rows")) == 0;
 		if (!is_there)
 		{
-			say("table %s has other columns on the target, and is not compared", column(tables, i, "name"));
-			left_out++;
+			printf("table %s has other columns on the target, or another key: make the same change on both sides\n",
+				   plain(column(tables, i, "name")));
+			differ++;
 			continue;
 		}
 		status = compare_table(m, conns, column(tables, i, "name"), of_rows, is_quiet, &total);
@@ -235,9 +289,9 @@ compare_rows(Move *m, PGconn *of_source, PGconn *of_target, bool is_quiet)
 	if (m->source->error || m->target->error)
 		return settled(m, "cannot compare the rows");
 	if (differ)
-		return fail(m, DIFFERENT, "rows differ", "The lines above name them.",
-					"Repair the copy, or --cancel the move.");
-	say("verified: %d tables, %.0f rows, the same on both sides (%.1f s)", PQntuples(tables) - left_out, total,
+		return fail(m, DIFFERENT, "rows differ", "The lines above name them.", is_switched(m->state) ?
+					"Repair the copy, and run the same command again." : "Repair the copy, or --cancel the move.");
+	say("verified: %d tables, %.0f rows, the same on both sides (%.1f s)", PQntuples(tables), total,
 		now() - began);
 	return DONE;
 }

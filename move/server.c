@@ -459,17 +459,26 @@ server_connect(Server *s)
 {
 	s->conn = open_connection(s);
 	s->id = value(s, &sql_identity);
+	s->started = value(s, &sql_started);
 	return !s->error;
 }
 
-/* Open the session that compares rows. */
+/*
+ * Open the session that compares rows.  Behind one address can be several servers, and a standby has the system
+ * identifier of its primary, and older positions of sequences.
+ */
 bool
 open_reader(Server *s)
 {
-	if (!s->reader && !s->error)
-	{
-		s->reader = open_connection(s);
-		PQclear(rows_of_text(s, s->reader, sql_reader.text));
-	}
+	PGresult   *started;
+
+	if (s->reader || s->error)
+		return !s->error;
+	s->reader = open_connection(s);
+	started = rows_of_text(s, s->reader, sql_started.text);
+	if (!s->error && strcmp(PQgetvalue(started, 0, 0), s->started) != 0)
+		keep_error(s, NO_CONNECTION, "Its address leads to several servers.", NULL);
+	PQclear(started);
+	PQclear(rows_of_text(s, s->reader, sql_reader.text));
 	return !s->error;
 }

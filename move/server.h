@@ -27,6 +27,7 @@ typedef struct Server
 	PGconn	   *reader;			/* compares rows */
 	bool		is_prepared[QUERIES];
 	char	   *id;				/* system identifier/OID of the database */
+	char	   *started;		/* tells it from its standbys */
 	char	   *edition;		/* of instaid there, and its version */
 	double		answer_by;		/* when to stop waiting for it; 0: never */
 	char	   *error;			/* the first one, with the server's name */

@@ -373,7 +373,9 @@ follow(Move *m, double until, bool *has_changed)
 	double		told = 0,
 				compared = 0,
 				waiting = now(),
-				failing = now();
+				failing = now(),
+				standing = now(),
+				bytes = -1;
 	int			status,
 				errors = -1,
 				copied = -1;
@@ -436,6 +438,17 @@ follow(Move *m, double until, bool *has_changed)
 				   column(slot, 0, "held"), strcmp(column(slot, 0, "wal_status"), "unreserved") == 0 ?
 				   ", and the slot will be lost soon" : "", is_active ? "" : "; no worker yet",
 				   creators ? fmt("; session %s creates something in the schema", creators) : "");
+		if (number_of(progress, 0, "bytes") != bytes)
+		{
+			bytes = number_of(progress, 0, "bytes");
+			standing = now();
+		}
+		else if (now() - standing > 10 && !is_there && value(to, &sql_lacks_workers))
+		{
+			say("no logical replication worker of the target is free: raise max_logical_replication_workers there and"
+				" restart, or --cancel another move");
+			standing = now() + 60;
+		}
 		if (strcmp(line, last) != 0 && now() - told > (is_there ? 5 : 1))
 		{
 			say("%s", line);
@@ -594,7 +607,8 @@ int
 step_mark_moved(Move *m)
 {
 	/* with --dump, the rows were compared before */
-	run_text(m->target, mark(m, m->target, m->source, m->seen.target.by_dump ? MARK_SERVES : MARK_NOT_COMPARED,
+	run_text(m->target, mark(m, m->target, m->source,
+							 m->seen.target.by_dump && m->options.compares ? MARK_SERVES : MARK_NOT_COMPARED,
 							 m->seen.target.one_way || !m->seen.source.has_subscription));
 	return settled(m, "cannot mark the move");
 }
@@ -607,7 +621,7 @@ step_compare(Move *m)
 	int			status;
 
 	if (!m->options.compares)
-		say("the rows were not compared%s", m->seen.target.one_way ? "" : ": --verify does it");
+		say("the rows were not compared: --verify does it, and --finish");
 	else
 	{
 		if (is_late)
@@ -618,8 +632,8 @@ step_compare(Move *m)
 		if (status == DIFFERENT)
 			return fail(m, DIFFERENT, fmt("%s is moved, and rows differ", m->shown),
 						"The lines above name them. The target serves the shards.", m->seen.target.one_way ?
-						"Repair the rows on the target, and run the command with --no-verify." :
-						"--reverse brings them back; or repair the rows on the target.");
+						"Repair the side that lacks rows, and run the command again, or with --no-verify." :
+						"Repair the side that lacks rows, and run the command again; --reverse lets the source serve.");
 		if (status)
 			return status;
 	}
@@ -669,7 +683,7 @@ step_drop_copy(Move *m)
 	if (status)
 		return status;
 	if (!drop_copy(m) && !is_lost(m->target))
-		return fail(m, NOT_NOW, fmt("cannot drop the shards of the %s", m->target->name), m->target->error,
+		return fail(m, NOT_NOW, fmt("cannot drop the shards of the %s", m->target->name), who_locks(m, m->target),
 					"Run the same command again.");
 	return settled(m, "cannot drop the copy");
 }

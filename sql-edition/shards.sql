@@ -337,8 +337,12 @@ DECLARE
     last bigint;
 BEGIN
     EXECUTE format('ALTER SEQUENCE %s CACHE 1', sequence);
-    -- _clock() would refuse a time past the last ID
+    -- one that a dump has brought frozen stays where it was
     last := COALESCE(pg_sequence_last_value(sequence),
+                     (SELECT seqmax FROM pg_sequence
+                      WHERE seqrelid = sequence AND seqmax < options.maximum_value
+                      AND (seqmax # options.maximum_value) & instaid_sql._low_bits() = 0),
+                     -- _clock() would refuse a time past the last ID
                      instaid_sql._last_or_ahead(sequence, instaid_sql._clock(options)));
     -- if nextval() ran past the room, in the next one
     last := (last - base + instaid_sql._shard_id_mask() >> instaid_sql._ms_shift()

@@ -320,6 +320,14 @@ is(error_of($new, 'INSERT INTO insta5.photos (n) VALUES (1)'), '',
 	'the SQL edition: the target takes writes');
 is(im('--finish'), 0, 'the SQL edition: --finish');
 is(places() . left(), '- insta5', 'the SQL edition: --finish leaves nothing');
+sql($new, 'SET ROLE own; SELECT instaid.freeze_shard($$insta5$$)');
+($from, $to) = ($new, $old);
+is(im('--dump', 'insta5'), 0, 'the SQL edition: a move of a frozen shard');
+is(places(), 'insta5 frozen insta5 frozen', 'the SQL edition: a frozen shard stays frozen');
+is(sql($old, 'SET ROLE own; SELECT instaid.thaw_shard($$insta5$$);
+	INSERT INTO insta5.photos (n) VALUES (1); SELECT count(*) - count(DISTINCT id)
+	FROM insta5.photos'), "\n0", 'the SQL edition: a frozen shard that was moved is thawed');
+is(im('--finish'), 0, 'the SQL edition: --finish of a frozen shard');
 
 Move::is_all_met();
 done_testing();
