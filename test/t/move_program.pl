@@ -301,6 +301,8 @@ old($schema);
 is(im('--check-only', 'insta5'), 0, '--check-only finds nothing in the way');
 is(left(), ' ', '--check-only changes nothing');
 
+# of writers during the kills, in seconds
+my $pause = $ENV{FULL} ? 0.02 : 0.06;
 my $writers = Writers->start(4, 0, $old, $new);
 is(im('insta5', @slow), 0, 'a move while clients write without a pause');
 my $printed = $out;
@@ -411,7 +413,7 @@ sub killed_at_each
 }
 my $serving = sub { return $_[0]->safe_psql($db, q{SELECT NOT frozen FROM instaid.shards}) };
 old('UPDATE insta5.counters SET n = 0; TRUNCATE insta5.photos, insta5.likes, insta5.events;');
-$writers = Writers->start(3, 0.02, $old, $new);
+$writers = Writers->start(3, $pause, $old, $new);
 # of --finish and --cancel, too
 my @killed_ending = $ENV{FULL} ? @ending[ 0 .. 4 ] : 'slots dropped';
 my $n = killed_at_each('killed at each step', undef, undef, ['insta5'], @moving);
@@ -434,7 +436,7 @@ cmp_ok($sum->{count}, '>', 10, 'programs killed: clients were served meanwhile')
 ($from, $to) = ($to, $from);
 for my $side ('source', 'target')
 {
-	$writers = Writers->start(3, 0.02, $old, $new);
+	$writers = Writers->start(3, $pause, $old, $new);
 	my @at = $ENV{FULL} ? @straight[ 0 .. $#straight - 1 ]
 	  : $side eq 'source' ? 'switched' : 'told';
 	my @failed;
@@ -557,7 +559,7 @@ sub breaks
 package main;
 
 ($from, $to) = ($old, $new) if places() =~ /^insta5 /;
-$writers = Writers->start(3, 0.02, $old, $new);
+$writers = Writers->start(3, $pause, $old, $new);
 # how, and when, without FULL
 my %network = ('program to source' => 'hung stopped', 'program to target' => 'cut started',
 	'target to source' => 'cut enabled');
