@@ -196,8 +196,8 @@ position_query(Move *m, Server *s)
 
 /*
  * Does the side that serves stand where the other one stopped, or beyond?  Sequences have no snapshot, and clients go on.
- * One that cycles may stand anywhere, and a crash takes one ahead by the 32 values that are logged at a time.  Returns
- * how many do not.
+ * One that cycles may stand anywhere, and a crash takes one ahead by the 32 values that are logged at a time, and
+ * leaves none of them.  Returns how many do not.
  */
 static int
 compare_sequences(Move *m, bool is_exact)
@@ -214,7 +214,8 @@ compare_sequences(Move *m, bool is_exact)
 	for (int i = 0, j = 0; i < PQntuples(stopped); i++)
 	{
 		long long	last[2],
-					ahead = is_exact ? 0 : 32 * llabs(atoll(column(stopped, i, "step")));
+					step = is_exact ? 0 : llabs(atoll(column(stopped, i, "step"))),
+					ahead = step < 1000000 ? 32 * step : 0;
 		bool		called[2];
 
 		while (j < PQntuples(serving) && strcmp(PQgetvalue(serving, j, 0), PQgetvalue(stopped, i, 0)) != 0)

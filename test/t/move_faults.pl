@@ -1058,7 +1058,11 @@ old('ALTER TABLE insta5.t ADD note text');
 	$reader->('BEGIN; SELECT count(*) FROM insta5.t');
 	is(im('--finish', '--max-wait', 1), 8, '--finish waits for a reader of the copy');
 	like($err, qr/Locks of the shards have: session \d+ of \w+\.$/m, 'the reader is named');
-	$reader->('COMMIT');
+	$reader->("PREPARE TRANSACTION 'reads'");
+	is(im('--finish', '--max-wait', 1), 8, '--finish waits for a prepared transaction');
+	like($err, qr/Locks of the shards have: a prepared transaction\.$/m,
+		'the prepared transaction is told');
+	$reader->("ROLLBACK PREPARED 'reads'");
 }
 is(im('--finish'), 0, '--finish when the reader has ended');
 
